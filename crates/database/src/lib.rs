@@ -1,0 +1,49 @@
+//! A service's own database: connecting, migrating with plain SQL, and telling whose fault an error is.
+
+mod failure;
+mod migrate;
+
+use std::time::Duration;
+
+use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+pub use failure::{Failure, failure};
+pub use migrate::{Migration, migrate, revert};
+
+/// What went wrong with the database.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database's or the driver's own word.
+    #[error("database")]
+    Database(#[from] DbErr),
+}
+
+/// How to reach the database.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// `postgres://user:password@host:port/name`
+    pub url: SecretString,
+    /// At most this many connections.
+    pub max_connections: u32,
+    /// How long a caller waits for a connection.
+    pub acquire_timeout_ms: u64,
+}
+
+/// Makes a pool. Connects at first use, so a database that is away now is found away then.
+///
+/// # Errors
+/// When the URL makes no sense.
+pub async fn connect(options: &Options) -> Result<DatabaseConnection, Error> {
+    let timeout = Duration::from_millis(options.acquire_timeout_ms);
+    let mut connect = ConnectOptions::new(options.url.expose_secret());
+    connect
+        .max_connections(options.max_connections)
+        .acquire_timeout(timeout)
+        .connect_timeout(timeout)
+        .connect_lazy(true)
+        .sqlx_logging(false);
+    Ok(Database::connect(connect).await?)
+}

@@ -1,0 +1,14 @@
+//! What crosses between services: typed payloads, the envelope around them, and every name that two
+//! services must spell alike. Knows no database and no broker.
+
+mod envelope;
+pub mod header;
+mod ids;
+mod payload;
+pub mod topic;
+
+pub use envelope::{DecodeError, Envelope};
+pub use ids::{EventId, IdError, OrderId, OutboxId, Sku};
+pub use payload::{
+    Event, OrderCreated, OrderLine, RejectedLine, ReservedLine, StockRejected, StockReserved,
+};

@@ -1,0 +1,1 @@
+drop table processed_outbox_ids;

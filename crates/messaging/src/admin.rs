@@ -1,0 +1,187 @@
+//! Topics: making, counting, deleting.
+
+use std::{collections::BTreeMap, ops::Range, time::Duration};
+
+use rdkafka::{
+    admin::{AdminClient, AdminOptions, NewTopic, TopicReplication},
+    client::DefaultClientContext,
+    consumer::{BaseConsumer, Consumer as _},
+    error::RDKafkaErrorCode,
+};
+
+use crate::{Error, KafkaOptions};
+
+/// A topic as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicSpec {
+    /// Its name.
+    pub name: String,
+    /// How many partitions; frozen once made.
+    pub partitions: usize,
+    /// How many copies.
+    pub replication: i32,
+    /// How long records are kept.
+    pub retention_ms: i64,
+}
+
+/// What [`create`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Created {
+    /// It was not there.
+    New,
+    /// It was there, with the right number of partitions.
+    Existed,
+}
+
+/// Makes the topics that are not there, and returns what was found for each. A broker that cannot make topics (the
+/// embedded one) must have them.
+///
+/// # Errors
+/// The broker is away or refuses; a topic is there with another number of partitions.
+pub async fn create(
+    options: &KafkaOptions,
+    specs: &[TopicSpec],
+    timeout: Duration,
+) -> Result<Vec<Created>, Error> {
+    let before = topics(options, timeout).await?;
+    let missing: Vec<&TopicSpec> = specs.iter().filter(|spec| !before.contains_key(&spec.name)).collect();
+    if !missing.is_empty() {
+        make(options, &missing, timeout).await?;
+    }
+    let mut found = Vec::with_capacity(specs.len());
+    for spec in specs {
+        let partitions = appears(options, &spec.name, timeout).await?;
+        if partitions != spec.partitions {
+            let (topic, declared) = (spec.name.clone(), spec.partitions);
+            return Err(Error::PartitionCount { topic, found: partitions, declared });
+        }
+        let existed = before.contains_key(&spec.name);
+        found.push(if existed { Created::Existed } else { Created::New });
+    }
+    Ok(found)
+}
+
+async fn make(options: &KafkaOptions, specs: &[&TopicSpec], timeout: Duration) -> Result<(), Error> {
+    let max_bytes = options.max_message_bytes.to_string();
+    let retention: Vec<String> = specs.iter().map(|spec| spec.retention_ms.to_string()).collect();
+    let new: Vec<NewTopic<'_>> = specs
+        .iter()
+        .zip(&retention)
+        .map(|(spec, retention)| {
+            let partitions = i32::try_from(spec.partitions).unwrap_or(i32::MAX);
+            NewTopic::new(&spec.name, partitions, TopicReplication::Fixed(spec.replication))
+                .set("retention.ms", retention)
+                .set("max.message.bytes", &max_bytes)
+        })
+        .collect();
+    let admin = admin_client(options)?;
+    let results = admin
+        .create_topics(&new, &AdminOptions::new().operation_timeout(Some(timeout)))
+        .await
+        .map_err(Error::kafka("make topics"))?;
+    for result in results {
+        match result {
+            Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+            Err((_, code)) => {
+                let source = rdkafka::error::KafkaError::AdminOp(code);
+                return Err(Error::Kafka { context: "make a topic", source });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the broker tells of a topic that was just made.
+async fn appears(options: &KafkaOptions, topic: &str, timeout: Duration) -> Result<usize, Error> {
+    let deadline = tokio::time::Instant::now() + timeout;
+    loop {
+        if let Some(partitions) = topics(options, timeout).await?.get(topic) {
+            return Ok(*partitions);
+        }
+        if tokio::time::Instant::now() > deadline {
+            return Err(Error::NoTopic(topic.to_owned()));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Deletes those of `names` that are there.
+///
+/// # Errors
+/// The broker is away or refuses.
+pub async fn delete(options: &KafkaOptions, names: &[&str], timeout: Duration) -> Result<(), Error> {
+    let admin = admin_client(options)?;
+    let results = admin
+        .delete_topics(names, &AdminOptions::new().operation_timeout(Some(timeout)))
+        .await
+        .map_err(Error::kafka("delete topics"))?;
+    for result in results {
+        match result {
+            Ok(_) | Err((_, RDKafkaErrorCode::UnknownTopicOrPartition)) => {}
+            Err((_, code)) => {
+                let source = rdkafka::error::KafkaError::AdminOp(code);
+                return Err(Error::Kafka { context: "delete a topic", source });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every topic, with its number of partitions.
+///
+/// # Errors
+/// [`Error::BrokerAway`] after `timeout`.
+pub async fn topics(options: &KafkaOptions, timeout: Duration) -> Result<BTreeMap<String, usize>, Error> {
+    let options = options.clone();
+    tokio::task::spawn_blocking(move || {
+        let consumer = metadata_client(&options)?;
+        let metadata = consumer
+            .fetch_metadata(None, timeout)
+            .map_err(|_| Error::BrokerAway(options.brokers.clone()))?;
+        Ok(metadata
+            .topics()
+            .iter()
+            .filter(|topic| topic.error().is_none() && !topic.partitions().is_empty())
+            .map(|topic| (topic.name().to_owned(), topic.partitions().len()))
+            .collect())
+    })
+    .await?
+}
+
+/// First and next offset of each partition of `topic`, by partition number.
+///
+/// # Errors
+/// The broker is away, or there is no such topic.
+pub async fn offsets(
+    options: &KafkaOptions,
+    topic: &str,
+    timeout: Duration,
+) -> Result<Vec<Range<i64>>, Error> {
+    let partitions = topics(options, timeout)
+        .await?
+        .get(topic)
+        .copied()
+        .ok_or_else(|| Error::NoTopic(topic.to_owned()))?;
+    let (options, topic) = (options.clone(), topic.to_owned());
+    tokio::task::spawn_blocking(move || {
+        let consumer = metadata_client(&options)?;
+        let partitions = i32::try_from(partitions).unwrap_or(i32::MAX);
+        (0..partitions)
+            .map(|partition| {
+                let (low, high) = consumer
+                    .fetch_watermarks(&topic, partition, timeout)
+                    .map_err(Error::kafka("ask for offsets"))?;
+                Ok(low..high)
+            })
+            .collect()
+    })
+    .await?
+}
+
+fn admin_client(options: &KafkaOptions) -> Result<AdminClient<DefaultClientContext>, Error> {
+    options.client("brew-admin").create().map_err(Error::kafka("make an admin client"))
+}
+
+fn metadata_client(options: &KafkaOptions) -> Result<BaseConsumer, Error> {
+    options.client("brew-admin").create().map_err(Error::kafka("make a metadata client"))
+}

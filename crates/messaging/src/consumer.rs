@@ -1,0 +1,123 @@
+//! The consumer loop: batches in, effects applied by the caller, then the offsets.
+
+mod apply;
+mod source;
+
+use std::{fmt::Display, future::Future, sync::Arc, time::Duration};
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::{DeadLetters, Error, KafkaOptions, Received};
+
+pub use apply::ApplyError;
+use apply::Applied;
+use source::{Collected, Source};
+
+/// How a consumer reads.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConsumerOptions {
+    /// The group that shares the topics' partitions.
+    pub group: String,
+    /// What to read.
+    pub topics: Vec<String>,
+    /// At most so many records become one transaction.
+    pub batch_max_records: usize,
+    /// How long to wait for more records once there is one.
+    pub batch_wait_ms: u64,
+}
+
+/// When to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConsumeMode {
+    /// At shutdown only.
+    Forever,
+    /// When every assigned partition is read to its end.
+    UntilIdle,
+}
+
+/// What a run of a consumer came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Consumption {
+    /// Records taken from the topics and settled one way or the other.
+    pub records: u64,
+    /// Of these, written to a dead letter topic.
+    pub dead_letters: u64,
+}
+
+/// A member of a consumer group.
+pub struct Consumer {
+    source: Source,
+    dead: DeadLetters,
+}
+
+impl Consumer {
+    /// Makes a member of the group; joins it when [run](Self::run).
+    ///
+    /// # Errors
+    /// Settings that make no consumer.
+    pub fn new(kafka: &KafkaOptions, options: &ConsumerOptions, name: &str) -> Result<Self, Error> {
+        Ok(Self { source: Source::new(kafka, options, name)?, dead: DeadLetters::new(kafka, name) })
+    }
+
+    /// Reads batches until `mode` or `shutdown` says stop. `decode` turns a record into something to apply, or says
+    /// why it never can be (the record becomes a dead letter). `apply` applies decoded records, all or none, in one
+    /// transaction that also remembers that they were applied; only then are the offsets committed, so after a crash
+    /// it meets some of them again.
+    ///
+    /// A [conflict](ApplyError::Conflict) repeats the batch; an [unavailable](ApplyError::Unavailable) database does
+    /// so with pauses, without losing the partitions; [bad data](ApplyError::Data) splits the batch until the bad
+    /// record stands alone and becomes a dead letter.
+    ///
+    /// # Errors
+    /// The client's fatal ones. A record that is neither applied nor a dead letter is never committed.
+    pub async fn run<T, E, A, F>(
+        mut self,
+        decode: impl Fn(&Received) -> Result<T, E>,
+        apply: A,
+        mode: ConsumeMode,
+        shutdown: CancellationToken,
+    ) -> Result<Consumption, Error>
+    where
+        E: Display,
+        A: Fn(Vec<Arc<T>>) -> F,
+        F: Future<Output = Result<(), ApplyError>>,
+    {
+        let mut total = Consumption::default();
+        loop {
+            let records = match self.source.collect(mode, &shutdown).await? {
+                Collected::Records(records) => records,
+                Collected::End => break,
+            };
+            let applied = apply::batch(
+                &records,
+                (&decode, &apply),
+                (&mut self.source, &mut self.dead),
+                &shutdown,
+            )
+            .await?;
+            match applied {
+                Applied::All { dead_letters } => {
+                    total.records += records.len() as u64;
+                    total.dead_letters += dead_letters;
+                    self.source.commit(&records);
+                }
+                Applied::Stopped => break,
+            }
+        }
+        self.source.leave().await;
+        Ok(total)
+    }
+}
+
+/// Waits between tries: from 100 ms doubling to 5 s, with jitter, without end.
+pub(crate) fn backoff() -> impl Iterator<Item = Duration> + Send {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(100))
+        .with_max_delay(Duration::from_secs(5))
+        .with_jitter()
+        .without_max_times()
+        .build()
+}

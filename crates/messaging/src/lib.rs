@@ -1,0 +1,61 @@
+//! Kafka: the only room that names the client library. Knows no Postgres.
+
+pub mod admin;
+mod consumer;
+mod dead_letter;
+mod embedded;
+mod options;
+mod partition;
+mod producer;
+mod reader;
+mod received;
+
+pub use consumer::{ApplyError, ConsumeMode, Consumer, ConsumerOptions, Consumption};
+pub use dead_letter::DeadLetters;
+pub use embedded::EmbeddedBroker;
+pub use options::KafkaOptions;
+pub use partition::partition_of;
+pub use producer::{Ack, Producer, ProducerFailure, Record, RefusedReason, SendOutcome};
+pub use reader::read_all;
+pub use received::Received;
+
+/// What went wrong with Kafka.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The client's word.
+    #[error("kafka: {context}")]
+    Kafka {
+        /// What was being done.
+        context: &'static str,
+        /// The client's word.
+        source: rdkafka::error::KafkaError,
+    },
+    /// The broker did not answer a metadata request in time.
+    #[error("no broker answers at {0}")]
+    BrokerAway(String),
+    /// A topic is not as declared.
+    #[error("topic `{topic}` has {found} partition(s), declared are {declared}")]
+    PartitionCount {
+        /// Which topic.
+        topic: String,
+        /// What the broker says.
+        found: usize,
+        /// What the settings say.
+        declared: usize,
+    },
+    /// A topic that should be there is not.
+    #[error("topic `{0}` is not there")]
+    NoTopic(String),
+    /// A dead letter could not be written, and the record it is about must not be lost.
+    #[error("dead letter for {0} could not be written")]
+    DeadLetter(String),
+    /// A background thread of this room panicked: a fault of the program.
+    #[error("a Kafka call panicked")]
+    Panicked(#[from] tokio::task::JoinError),
+}
+
+impl Error {
+    pub(crate) fn kafka(context: &'static str) -> impl FnOnce(rdkafka::error::KafkaError) -> Self {
+        move |source| Self::Kafka { context, source }
+    }
+}

@@ -1,0 +1,279 @@
+//! The relay's producer: an ack is true, and nothing overtakes a record that failed.
+//!
+//! librdkafka gives neither by default. What it takes (measured, `docs/decisions/0003`): the settings in
+//! [`crate::KafkaOptions`], and here: the first record of each partition goes alone and is acknowledged before the
+//! next, one batch at a time, own deadlines, and after any error this producer is [retired](Producer::retire) and a
+//! new one made.
+
+mod acks;
+mod failure;
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use rdkafka::{
+    config::FromClientConfigAndContext,
+    message::{Header, OwnedHeaders},
+    producer::{BaseRecord, Producer as _, PurgeConfig, ThreadedProducer},
+};
+use tokio::time::Instant;
+
+use crate::{Error, KafkaOptions, partition_of};
+
+use acks::Acks;
+pub use acks::Ack;
+pub use failure::{ProducerFailure, RefusedReason};
+
+/// The broker forgets an idle producer after `producer.id.expiration.ms` (one day by default); a partition that was
+/// silent for so long is treated as new.
+const WARM_FOR: Duration = Duration::from_secs(3600);
+
+/// What the broker adds to a record, generously.
+const OVERHEAD_BYTES: usize = 1024;
+
+/// A record to send.
+#[derive(Debug, Clone)]
+pub struct Record<'a> {
+    /// Where it goes.
+    pub topic: &'a str,
+    /// Decides the partition.
+    pub key: &'a [u8],
+    /// The value.
+    pub payload: &'a [u8],
+    /// Headers, in order.
+    pub headers: Vec<(&'a str, Cow<'a, [u8]>)>,
+}
+
+/// What became of a batch.
+#[derive(Debug)]
+pub struct SendOutcome {
+    /// Position by position: where the record is, if the broker has it for certain.
+    pub acks: Vec<Option<Ack>>,
+    /// Records that were not sent by their own fault, each with its reason. Later records of the same key were held
+    /// back.
+    pub refused: Vec<(usize, RefusedReason)>,
+    /// Set: this producer must be retired. Records without an ack may have been written or not.
+    pub failure: Option<ProducerFailure>,
+}
+
+/// One producer, for one batch at a time.
+pub struct Producer {
+    inner: Option<Arc<ThreadedProducer<Acks>>>,
+    acks: Acks,
+    options: KafkaOptions,
+    partitions: HashMap<String, usize>,
+    warm: HashMap<(String, usize), Instant>,
+}
+
+impl Producer {
+    /// Makes a producer and asks the broker for its topics, within `timeout`.
+    ///
+    /// # Errors
+    /// The broker is away, or the settings make no producer.
+    pub async fn connect(
+        options: &KafkaOptions,
+        client_id: &str,
+        timeout: Duration,
+    ) -> Result<Self, Error> {
+        let acks = Acks::default();
+        let inner =
+            ThreadedProducer::from_config_and_context(&options.producer(client_id), acks.clone())
+                .map_err(Error::kafka("make a producer"))?;
+        let mut producer = Self {
+            inner: Some(Arc::new(inner)),
+            acks,
+            options: options.clone(),
+            partitions: HashMap::new(),
+            warm: HashMap::new(),
+        };
+        match producer.refresh_topics(timeout).await {
+            Ok(()) => Ok(producer),
+            Err(error) => {
+                producer.retire().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks the broker which topics there are, and how many partitions each has.
+    ///
+    /// # Errors
+    /// The broker does not answer within `timeout`.
+    pub async fn refresh_topics(&mut self, timeout: Duration) -> Result<(), Error> {
+        let Some(inner) = self.inner.clone() else { return Ok(()) };
+        let found = tokio::task::spawn_blocking(move || {
+            let metadata = inner.client().fetch_metadata(None, timeout)?;
+            Ok::<_, rdkafka::error::KafkaError>(
+                metadata
+                    .topics()
+                    .iter()
+                    .filter(|topic| topic.error().is_none() && !topic.partitions().is_empty())
+                    .map(|topic| (topic.name().to_owned(), topic.partitions().len()))
+                    .collect(),
+            )
+        })
+        .await?;
+        self.partitions = found.map_err(|_| Error::BrokerAway(self.options.brokers.clone()))?;
+        Ok(())
+    }
+
+    /// How many partitions a topic has, as last asked; none if there is no such topic.
+    #[must_use]
+    pub fn partitions(&self, topic: &str) -> Option<usize> {
+        self.partitions.get(topic).copied()
+    }
+
+    /// Sends `records` and waits for their acks, or the first error, or `deadline`. Records of one key are written in
+    /// the order given, or not at all from the first that fails on.
+    ///
+    /// Not cancellation safe: a producer whose send was cancelled must be retired.
+    pub async fn send(&mut self, records: &[Record<'_>], deadline: Instant) -> SendOutcome {
+        let mut outcome =
+            SendOutcome { acks: Vec::new(), refused: Vec::new(), failure: None };
+        self.acks.begin(records.len());
+        let mut held: BTreeSet<(&str, &[u8])> = BTreeSet::new();
+        let (first, rest) = self.split_cold(records, &mut outcome.refused, &mut held);
+        for phase in [first, rest] {
+            if phase.is_empty() {
+                continue;
+            }
+            let enqueued = self.enqueue(records, &phase, &mut outcome.refused, &mut held);
+            let waited = self.acks.wait(deadline).await;
+            if let Err(failure) = enqueued.and(waited) {
+                outcome.failure = Some(failure);
+                break;
+            }
+        }
+        outcome.acks = self.acks.take();
+        self.check(records, &mut outcome);
+        outcome
+    }
+
+    /// Ends this producer, dropping what is not sent. Takes up to a quarter of a second, off the runtime's threads.
+    pub async fn retire(mut self) {
+        if let Some(inner) = self.inner.take() {
+            // Joining cannot fail but by a panic in the client's destructor, of which the hook tells.
+            let _ended = tokio::task::spawn_blocking(move || end(inner)).await;
+        }
+    }
+
+    /// Positions to send first (alone in their partition), and those to send after. Records that cannot be sent are
+    /// refused, and hold back what follows of their key.
+    fn split_cold<'a>(
+        &self,
+        records: &[Record<'a>],
+        refused: &mut Vec<(usize, RefusedReason)>,
+        held: &mut BTreeSet<(&'a str, &'a [u8])>,
+    ) -> (Vec<usize>, Vec<usize>) {
+        let mut going_first: BTreeSet<(&str, usize)> = BTreeSet::new();
+        let (mut first, mut rest) = (Vec::new(), Vec::new());
+        for (position, record) in records.iter().enumerate() {
+            if held.contains(&(record.topic, record.key)) {
+                continue;
+            }
+            let partitions = match self.sendable(record) {
+                Ok(partitions) => partitions,
+                Err(reason) => {
+                    refused.push((position, reason));
+                    held.insert((record.topic, record.key));
+                    continue;
+                }
+            };
+            let partition = partition_of(record.key, partitions);
+            if !self.is_warm(record.topic, partition) && going_first.insert((record.topic, partition)) {
+                first.push(position);
+            } else {
+                rest.push(position);
+            }
+        }
+        (first, rest)
+    }
+
+    fn sendable(&self, record: &Record<'_>) -> Result<usize, RefusedReason> {
+        let headers: usize = record.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let bytes = record.key.len() + record.payload.len() + headers + OVERHEAD_BYTES;
+        if bytes > self.options.max_message_bytes {
+            return Err(RefusedReason::TooLarge { bytes, limit: self.options.max_message_bytes });
+        }
+        self.partitions(record.topic).ok_or(RefusedReason::UnknownTopic)
+    }
+
+    fn is_warm(&self, topic: &str, partition: usize) -> bool {
+        // Looked up without building a key would need a map of maps; a batch has few partitions.
+        self.warm
+            .get(&(topic.to_owned(), partition))
+            .is_some_and(|since| since.elapsed() < WARM_FOR)
+    }
+
+    fn enqueue<'a>(
+        &self,
+        records: &[Record<'a>],
+        positions: &[usize],
+        refused: &mut Vec<(usize, RefusedReason)>,
+        held: &mut BTreeSet<(&'a str, &'a [u8])>,
+    ) -> Result<(), ProducerFailure> {
+        let Some(inner) = &self.inner else { return Err(ProducerFailure::Retired) };
+        for position in positions {
+            let record = &records[*position];
+            if held.contains(&(record.topic, record.key)) {
+                continue;
+            }
+            self.acks.expect(*position);
+            let Err((error, _)) = inner.send(base_record(record, *position)) else { continue };
+            self.acks.unexpect();
+            held.insert((record.topic, record.key));
+            match failure::of_enqueue(&error, self.options.max_message_bytes) {
+                Ok(reason) => refused.push((*position, reason)),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
+    /// What only shows after a batch: fatal errors that no record tells of, and records in another partition than
+    /// reckoned (then "alone in its partition" was not true).
+    fn check(&mut self, records: &[Record<'_>], outcome: &mut SendOutcome) {
+        if let Some(inner) = &self.inner
+            && let Some((code, reason)) = inner.client().fatal_error()
+        {
+            outcome.failure = Some(ProducerFailure::Fatal(format!("{code:?}: {reason}")));
+        }
+        let now = Instant::now();
+        for (record, ack) in records.iter().zip(&outcome.acks) {
+            let Some(ack) = ack else { continue };
+            let reckoned =
+                self.partitions(record.topic).map(|count| partition_of(record.key, count));
+            if reckoned.and_then(|partition| i32::try_from(partition).ok()) != Some(ack.partition) {
+                outcome.failure.get_or_insert(ProducerFailure::PartitionsChanged);
+            } else if let Some(partition) = reckoned {
+                self.warm.insert((record.topic.to_owned(), partition), now);
+            }
+        }
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        if let Some(inner) = self.inner.take() {
+            // Blocks for a while, so not here: this may be a runtime thread.
+            std::thread::spawn(move || end(inner));
+        }
+    }
+}
+
+fn end(inner: Arc<ThreadedProducer<Acks>>) {
+    inner.purge(PurgeConfig::default().queue().inflight());
+    drop(inner);
+}
+
+fn base_record<'a>(record: &'a Record<'_>, position: usize) -> BaseRecord<'a, [u8], [u8], usize> {
+    let headers = record.headers.iter().fold(
+        OwnedHeaders::new_with_capacity(record.headers.len()),
+        |headers, (name, value)| headers.insert(Header { key: name, value: Some(value.as_ref()) }),
+    );
+    BaseRecord::with_opaque_to(record.topic, position).key(record.key).payload(record.payload).headers(headers)
+}

@@ -1,0 +1,7 @@
+-- $1: candidates, $2: where to start this turn, $3: at most how many.
+select shard
+  from outbox_shard
+ where shard = any ($1::smallint[])
+ order by (shard - $2::smallint + 64) % 64
+   for update skip locked
+ limit $3::bigint

@@ -1,0 +1,147 @@
+//! A claim: some shards locked, their first pending rows read, until what was acknowledged is marked.
+//!
+//! Locking and reading are two statements at READ COMMITTED. One statement would read with a snapshot that was taken
+//! before the lock, and so show rows that another publisher has marked in between.
+
+use std::collections::BTreeMap;
+
+use time::OffsetDateTime;
+use tokio_postgres::{IsolationLevel, Row, Transaction};
+use uuid::Uuid;
+
+use crate::{Error, Session, session::Statements};
+
+/// How much one claim takes.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaimLimits {
+    /// At most this many shards.
+    pub max_shards: i64,
+    /// At most this many rows over all shards.
+    pub max_rows: i64,
+}
+
+/// Locked shards and their first pending rows. Dropped without [`settle`](Self::settle), it is rolled back: nothing
+/// is marked and the shards are free again.
+pub struct Claim<'s> {
+    tx: Transaction<'s>,
+    statements: &'s Statements,
+    rows: Vec<Row>,
+}
+
+/// One row that waits to be published, borrowed from its claim.
+#[derive(Debug, Clone)]
+pub struct PendingRow<'c> {
+    /// The row's id.
+    pub id: i64,
+    /// When its transaction began.
+    pub created_at: OffsetDateTime,
+    /// Record key.
+    pub aggregate_id: &'c str,
+    /// Where it goes.
+    pub topic: &'c str,
+    /// JSON, as Postgres writes it.
+    pub payload: &'c str,
+    /// The event's UUID.
+    pub event_id: Uuid,
+    /// The row's type, else the payload's, else `unknown`.
+    pub event_type: &'c str,
+    /// Which outbox.
+    pub source: &'c str,
+    /// Further headers.
+    pub headers: BTreeMap<String, String>,
+}
+
+impl Session {
+    /// Locks up to `limits.max_shards` of `candidates`, beginning with shard `start` and going round, skipping those
+    /// that another publisher holds; then reads their first pending rows, per shard in id order.
+    ///
+    /// # Errors
+    /// The claim is lost and the session of no more use.
+    pub async fn claim(
+        &mut self,
+        candidates: &[i16],
+        start: i16,
+        limits: ClaimLimits,
+    ) -> Result<Claim<'_>, Error> {
+        let Self { client, set_local, statements } = self;
+        let tx =
+            client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
+        tx.batch_execute(set_local).await?;
+        let locked =
+            tx.query(&statements.claim_shards, &[&candidates, &start, &limits.max_shards]).await?;
+        let shards: Vec<i16> = locked.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+        let rows = if shards.is_empty() {
+            Vec::new()
+        } else {
+            let each = limits.max_rows.div_euclid(shards.len() as i64) + 1;
+            tx.query(&statements.fetch_pending, &[&shards, &each, &limits.max_rows]).await?
+        };
+        Ok(Claim { tx, statements, rows })
+    }
+}
+
+impl Claim<'_> {
+    /// The rows, per shard in id order.
+    ///
+    /// # Errors
+    /// Only if the table is not the one of this crate's migrations, or if a row's headers are no object of texts.
+    pub fn rows(&self) -> Result<Vec<PendingRow<'_>>, Error> {
+        self.rows.iter().map(pending_row).collect()
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is none: another publisher was faster.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Marks as published those rows whose positions are in `acknowledged`, commits, and frees the shards. Returns
+    /// how many rows were marked, which is fewer than asked for only if somebody else had marked one.
+    ///
+    /// # Errors
+    /// The rows may be marked or not: the commit's outcome is unknown. Not cancellation safe in the same sense.
+    pub async fn settle(self, acknowledged: &[usize]) -> Result<u64, Error> {
+        let mut ids: Vec<i64> = Vec::with_capacity(acknowledged.len());
+        let mut span: Option<(OffsetDateTime, OffsetDateTime)> = None;
+        for row in acknowledged.iter().filter_map(|position| self.rows.get(*position)) {
+            ids.push(row.try_get(0)?);
+            let created: OffsetDateTime = row.try_get(1)?;
+            span = Some(span.map_or((created, created), |(first, last)| {
+                (first.min(created), last.max(created))
+            }));
+        }
+        let marked = match span {
+            Some((first, last)) => {
+                self.tx.execute(&self.statements.mark_published, &[&ids, &first, &last]).await?
+            }
+            None => 0,
+        };
+        self.tx.commit().await?;
+        Ok(marked)
+    }
+}
+
+fn pending_row(row: &Row) -> Result<PendingRow<'_>, Error> {
+    let id = row.try_get(0)?;
+    let headers = match row.try_get::<_, Option<&str>>(8)? {
+        Some(text) => serde_json::from_str(text).map_err(|source| Error::Headers { id, source })?,
+        None => BTreeMap::new(),
+    };
+    Ok(PendingRow {
+        id,
+        created_at: row.try_get(1)?,
+        aggregate_id: row.try_get(2)?,
+        topic: row.try_get(3)?,
+        payload: row.try_get(4)?,
+        event_id: row.try_get(5)?,
+        event_type: row.try_get(6)?,
+        source: row.try_get(7)?,
+        headers,
+    })
+}

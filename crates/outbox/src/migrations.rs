@@ -1,0 +1,16 @@
+//! The outbox's tables.
+
+use database::Migration;
+
+/// Every migration of the outbox; `source` names this outbox in the `outbox-source` header, and is stored in the
+/// database. It must match `[a-z][a-z0-9-]{0,62}`, which the database checks.
+#[must_use]
+pub fn migrations(source: &str) -> Vec<Migration> {
+    let create = include_str!("../migrations/0001_create_outbox.up.sql");
+    let name = source.replace('\'', "''");
+    vec![Migration {
+        name: "outbox_0001_create_outbox",
+        up: format!("{create}\nselect outbox_set_source('{name}');"),
+        down: include_str!("../migrations/0001_create_outbox.down.sql").to_owned(),
+    }]
+}

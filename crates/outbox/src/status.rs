@@ -1,0 +1,35 @@
+//! Figures about an outbox, for people and tests.
+
+use tokio_postgres::Client;
+
+use crate::Error;
+
+/// How many rows are in which state. Counts the whole table: not for a dashboard's every scrape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// All rows.
+    pub total: i64,
+    /// Not tried yet, or tried without the row's fault.
+    pub pending: i64,
+    /// Acknowledged by the broker.
+    pub published: i64,
+    /// Held back until somebody looks.
+    pub parked: i64,
+    /// Given up by somebody.
+    pub discarded: i64,
+}
+
+/// Counts the rows by state.
+///
+/// # Errors
+/// The database's.
+pub async fn status(client: &Client) -> Result<Status, Error> {
+    let row = client.query_one(include_str!("../sql/status.sql"), &[]).await?;
+    Ok(Status {
+        total: row.try_get(0)?,
+        pending: row.try_get(1)?,
+        published: row.try_get(2)?,
+        parked: row.try_get(3)?,
+        discarded: row.try_get(4)?,
+    })
+}

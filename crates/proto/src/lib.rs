@@ -1,0 +1,12 @@
+//! Generated gRPC messages and stubs; nothing here is written by hand.
+#![allow(missing_docs, clippy::all, reason = "generated code")]
+
+/// Orders: what `order-service` answers.
+pub mod order {
+    pub mod v1 {
+        tonic::include_proto!("brew.order.v1");
+    }
+}
+
+/// Every message and service, encoded, for gRPC reflection.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -1,0 +1,272 @@
+//! One worker: one connection, one producer, one batch at a time. Produce first, mark last.
+
+use std::{sync::Arc, time::Duration};
+
+use messaging::{Ack, Producer, ProducerFailure, Record, RefusedReason, SendOutcome};
+use outbox::{Claim, ClaimLimits, PendingRow, SHARDS, Session};
+use runtime::fault::{CrashPoint, crash_if_armed};
+use tokio::time::Instant;
+
+use crate::{
+    options::{Options, Source, Target},
+    records::record,
+};
+
+/// How often a topic that a row names in vain is asked for again.
+const TOPIC_REFRESH: Duration = Duration::from_secs(1);
+
+/// How often a row that cannot be sent is told of in the log.
+const REFUSED_AGAIN: Duration = Duration::from_secs(10);
+
+/// Is told of each record that the broker has, before its row is marked.
+pub type Observer = Arc<dyn Fn(&Published<'_>) + Send + Sync>;
+
+/// A record that the broker has.
+#[derive(Debug, Clone, Copy)]
+pub struct Published<'c> {
+    /// The row's id.
+    pub outbox_id: i64,
+    /// Whose event.
+    pub aggregate_id: &'c str,
+    /// Where it is.
+    pub topic: &'c str,
+    /// Where it is.
+    pub ack: Ack,
+}
+
+/// What one turn came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Nothing is pending.
+    Idle,
+    /// Something is pending, in shards that others hold.
+    Elsewhere,
+    /// Something is pending, but no row of it can be sent (unknown topic, too large); said in the log.
+    Held,
+    /// So many rows were acknowledged and marked; all went well.
+    Moved {
+        /// How many.
+        rows: usize,
+    },
+}
+
+/// Why a turn did not go well. Rows that were acknowledged are marked all the same, unless the database is the reason;
+/// all others stay pending and are read again from the shard's first pending row.
+#[derive(Debug, thiserror::Error)]
+pub enum TurnError {
+    /// The database is away, or has ended the session: the claim is lost, and nothing was marked.
+    #[error("claim lost")]
+    Outbox(#[from] outbox::Error),
+    /// The broker is away; no claim was made.
+    #[error("no producer")]
+    Kafka(#[from] messaging::Error),
+    /// A batch was not acknowledged whole; so many rows were.
+    #[error("batch not acknowledged whole, {acknowledged} row(s) are: {failure}")]
+    Send {
+        /// Acknowledged and marked.
+        acknowledged: usize,
+        /// Why not all.
+        failure: ProducerFailure,
+    },
+}
+
+/// One worker of one source.
+pub struct Worker {
+    source: Source,
+    target: Target,
+    options: Options,
+    observer: Option<Observer>,
+    session: Option<Session>,
+    producer: Option<Producer>,
+    /// Where the next claim begins looking for shards.
+    start: i16,
+    batch: usize,
+    deadline_ms: u64,
+    topics_asked: Instant,
+    /// When rows that cannot be sent were last told of; they are met again in every turn.
+    refused_told: Option<Instant>,
+}
+
+impl Worker {
+    /// A worker that connects in its first turn.
+    #[must_use]
+    pub fn new(source: Source, target: Target, options: Options, observer: Option<Observer>) -> Self {
+        let (batch, deadline_ms) = (options.batch_size, options.send_deadline_ms);
+        let (session, producer) = (None, None);
+        let topics_asked = Instant::now();
+        Self {
+            source,
+            target,
+            options,
+            observer,
+            session,
+            producer,
+            start: 0,
+            batch,
+            deadline_ms,
+            topics_asked,
+            refused_told: None,
+        }
+    }
+
+    /// One turn: look, claim, send, await the acks, mark what was acknowledged. Lasts no longer than the connect
+    /// timeouts and the send deadline together, so a shutdown waits for it; not cancellation safe in that a cancelled
+    /// turn's records may be in Kafka unmarked (they are sent again).
+    ///
+    /// # Errors
+    /// See [`TurnError`]; the next turn starts afresh.
+    pub async fn drain_once(&mut self) -> Result<Turn, TurnError> {
+        let mut session = match self.session.take() {
+            Some(session) => session,
+            None => Session::connect(&self.options.session(&self.source)).await?,
+        };
+        let pending = session.pending_shards().await?;
+        if pending.is_empty() {
+            self.session = Some(session);
+            return Ok(Turn::Idle);
+        }
+        // Before the claim: no shard is locked while the broker is known to be away.
+        let producer = match self.connect().await {
+            Ok(producer) => producer,
+            Err(error) => {
+                self.session = Some(session);
+                return Err(error.into());
+            }
+        };
+        let limits = ClaimLimits { max_shards: as_i64(self.options.max_shards), max_rows: as_i64(self.batch) };
+        let claim = session.claim(&pending, self.start, limits).await?;
+        self.start = (self.start + self.options.max_shards as i16) % SHARDS;
+        let turn = self.publish(claim, producer).await;
+        if !matches!(turn, Err(TurnError::Outbox(_))) {
+            self.session = Some(session);
+        }
+        turn
+    }
+
+    /// Ends the producer. Nothing is under way between turns.
+    pub async fn close(mut self) {
+        if let Some(producer) = self.producer.take() {
+            producer.retire().await;
+        }
+    }
+
+    /// A producer that has seen the broker, with topics as declared.
+    async fn connect(&mut self) -> Result<Producer, messaging::Error> {
+        let timeout = self.options.connect_timeout();
+        let producer = match self.producer.take() {
+            Some(producer) => producer,
+            None => {
+                self.topics_asked = Instant::now();
+                let client_id = format!("brew-relay-{}", self.source.name);
+                Producer::connect(&self.target.kafka, &client_id, timeout).await?
+            }
+        };
+        for (topic, declared) in &self.target.declared {
+            if let Some(found) = producer.partitions(topic)
+                && found != *declared
+            {
+                let (topic, declared) = (topic.clone(), *declared);
+                producer.retire().await;
+                return Err(messaging::Error::PartitionCount { topic, found, declared });
+            }
+        }
+        Ok(producer)
+    }
+
+    async fn publish(&mut self, claim: Claim<'_>, mut producer: Producer) -> Result<Turn, TurnError> {
+        if claim.is_empty() {
+            self.producer = Some(producer);
+            claim.settle(&[]).await?;
+            return Ok(Turn::Elsewhere);
+        }
+        let rows = claim.rows()?;
+        let records: Vec<Record<'_>> = rows.iter().map(record).collect();
+        let deadline = Instant::now() + Duration::from_millis(self.deadline_ms);
+        let outcome = producer.send(&records, deadline).await;
+
+        let acknowledged = self.acknowledged(&rows, &outcome);
+        crash_if_armed(CrashPoint::AfterAckBeforeMark, || {
+            format!("{} record(s) are in Kafka, no row is marked", acknowledged.len())
+        });
+        self.tell_refused(&rows, &outcome);
+        drop(records);
+        let marked = claim.settle(&acknowledged).await;
+        self.after(producer, &outcome).await;
+        let marked = marked?;
+        if marked < acknowledged.len() as u64 {
+            tracing::warn!(marked, acknowledged = acknowledged.len(), "rows were marked by somebody else");
+        }
+        match outcome.failure {
+            Some(failure) => Err(TurnError::Send { acknowledged: acknowledged.len(), failure }),
+            None if acknowledged.is_empty() => Ok(Turn::Held),
+            None => Ok(Turn::Moved { rows: acknowledged.len() }),
+        }
+    }
+
+    fn acknowledged(&self, rows: &[PendingRow<'_>], outcome: &SendOutcome) -> Vec<usize> {
+        let mut positions = Vec::with_capacity(rows.len());
+        for (position, (row, ack)) in rows.iter().zip(&outcome.acks).enumerate() {
+            let Some(ack) = *ack else { continue };
+            positions.push(position);
+            if let Some(observer) = &self.observer {
+                let (aggregate_id, topic) = (row.aggregate_id, row.topic);
+                observer(&Published { outbox_id: row.id, aggregate_id, topic, ack });
+            }
+        }
+        positions
+    }
+
+    fn tell_refused(&mut self, rows: &[PendingRow<'_>], outcome: &SendOutcome) {
+        if self.refused_told.is_some_and(|told| told.elapsed() < REFUSED_AGAIN) {
+            return;
+        }
+        for (position, reason) in &outcome.refused {
+            let Some(row) = rows.get(*position) else { continue };
+            self.refused_told = Some(Instant::now());
+            tracing::warn!(
+                source = self.source.name,
+                outbox_id = row.id,
+                aggregate_id = row.aggregate_id,
+                topic = row.topic,
+                %reason,
+                "row cannot be sent; its aggregate waits"
+            );
+        }
+    }
+
+    /// Keeps or retires the producer, and fits batch and deadline to how the broker does.
+    async fn after(&mut self, mut producer: Producer, outcome: &SendOutcome) {
+        let Some(failure) = &outcome.failure else {
+            self.batch = (self.batch * 2).min(self.options.batch_size);
+            self.deadline_ms = self.options.send_deadline_ms;
+            let unknown = outcome.refused.iter().any(|(_, why)| *why == RefusedReason::UnknownTopic);
+            if unknown && self.topics_asked.elapsed() > TOPIC_REFRESH {
+                self.topics_asked = Instant::now();
+                if let Err(error) = producer.refresh_topics(self.options.connect_timeout()).await {
+                    tracing::warn!(%error, "topics not asked for again");
+                }
+            }
+            self.producer = Some(producer);
+            return;
+        };
+        producer.retire().await;
+        match failure {
+            ProducerFailure::Deadline => {
+                self.batch = (self.batch / 2).max(1);
+                self.deadline_ms = (self.deadline_ms * 2).min(self.options.send_deadline_cap_ms);
+            }
+            // The request that holds the bad record fails whole: smaller ones free its neighbours.
+            ProducerFailure::BadRecord(_) => self.batch = (self.batch / 2).max(1),
+            ProducerFailure::Transient(_)
+            | ProducerFailure::Topic(_)
+            | ProducerFailure::Unauthorized(_)
+            | ProducerFailure::Fatal(_)
+            | ProducerFailure::PartitionsChanged
+            | ProducerFailure::Retired => {}
+        }
+    }
+}
+
+fn as_i64(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,65 @@
+//! Crash points for demonstrations and tests: places where the process can be made to die for real. They are armed
+//! by one environment variable and by nothing else, and an armed process says so when it starts.
+
+use std::{io::Write, sync::OnceLock};
+
+/// Names the point at which this process is to abort.
+pub const VARIABLE: &str = "BREW_FAULT_INJECTION";
+
+/// Where a process can be made to die. The names are kept stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CrashPoint {
+    /// Relay: all records of a batch are acknowledged, no row is marked.
+    AfterAckBeforeMark,
+    /// Consumer: the business transaction is committed, the offset is not.
+    AfterCommitBeforeOffset,
+}
+
+impl CrashPoint {
+    /// The value of [`VARIABLE`] that arms it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AfterAckBeforeMark => "after-ack-before-mark",
+            Self::AfterCommitBeforeOffset => "after-commit-before-offset",
+        }
+    }
+}
+
+/// A value of [`VARIABLE`] that names no crash point.
+#[derive(Debug, thiserror::Error)]
+#[error("{VARIABLE}={0} is no crash point; there are `after-ack-before-mark` and `after-commit-before-offset`")]
+pub struct UnknownPoint(String);
+
+static ARMED: OnceLock<Option<CrashPoint>> = OnceLock::new();
+
+/// Reads [`VARIABLE`]; call it once at start.
+///
+/// # Errors
+/// When the variable names no crash point.
+pub fn arm_from_env() -> Result<(), UnknownPoint> {
+    let point = match std::env::var(VARIABLE) {
+        Err(_) => None,
+        Ok(name) => Some(
+            [CrashPoint::AfterAckBeforeMark, CrashPoint::AfterCommitBeforeOffset]
+                .into_iter()
+                .find(|point| point.name() == name)
+                .ok_or(UnknownPoint(name))?,
+        ),
+    };
+    if let Some(point) = point {
+        tracing::warn!(point = point.name(), "FAULT INJECTION: this process will abort on purpose");
+    }
+    ARMED.get_or_init(|| point);
+    Ok(())
+}
+
+/// Aborts the process, without unwinding, draining or flushing, if `point` is armed. Prints one `CRASH` line first.
+pub fn crash_if_armed(point: CrashPoint, detail: impl FnOnce() -> String) {
+    if ARMED.get().copied().flatten() == Some(point) {
+        // Written by hand: a closed standard output must not turn the crash into a panic.
+        let mut out = std::io::stdout().lock();
+        let _closed = writeln!(out, "CRASH {}: {}", point.name(), detail()).and_then(|()| out.flush());
+        std::process::abort();
+    }
+}

@@ -1,0 +1,10 @@
+//! What every service does alike: signals to one shutdown token, supervised tasks, health, crash points.
+
+pub mod fault;
+mod health;
+mod shutdown;
+mod supervise;
+
+pub use health::{Health, serve_admin};
+pub use shutdown::shutdown_token;
+pub use supervise::{Error, Supervisor};

@@ -1,0 +1,3 @@
+drop table reservation_lines;
+drop table reservations;
+drop table stock;

@@ -1,0 +1,5 @@
+//! What can be set aside. Pure: no waiting, no database, no network.
+
+mod reservation;
+
+pub use reservation::{Decision, Levels, reserve};

@@ -1,0 +1,48 @@
+//! The service's settings.
+
+use std::{net::SocketAddr, path::Path};
+
+use messaging::{ConsumerOptions, KafkaOptions};
+use serde::Deserialize;
+
+/// Everything that can be set.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// How long a batch has at shutdown.
+    pub drain_grace_ms: u64,
+    /// The admin port.
+    pub admin: Admin,
+    /// The service's own database.
+    pub database: database::Options,
+    /// Where the events come from.
+    pub kafka: KafkaOptions,
+    /// How they are read.
+    pub consumer: ConsumerOptions,
+    /// Topic names.
+    pub topics: Topics,
+}
+
+/// The admin port.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Admin {
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// Topic names.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topics {
+    /// Where events of stock go.
+    pub inventory: String,
+}
+
+/// Loads the settings from the defaults, `file` and the environment.
+///
+/// # Errors
+/// All misspelt keys and misfit values at once.
+pub fn load(file: Option<&Path>) -> Result<Settings, settings::Error> {
+    settings::load(include_str!("../config/default.toml"), file, std::env::vars())
+}

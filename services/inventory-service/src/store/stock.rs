@@ -1,0 +1,41 @@
+//! Table `stock`.
+
+use std::collections::BTreeSet;
+
+use events::Sku;
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
+
+use crate::domain::Levels;
+
+use super::statement;
+
+const LOCK: &str = "select sku, available from stock where sku = any ($1::text[]) order by sku for update";
+
+const SET: &str = "
+update stock
+   set available = level.available
+  from unnest($1::text[], $2::bigint[]) as level(sku, available)
+ where stock.sku = level.sku";
+
+/// Locks the rows of `skus`, in the order of sku, and returns how many there are of each.
+pub(crate) async fn lock(
+    tx: &DatabaseTransaction,
+    skus: BTreeSet<Sku>,
+) -> Result<Levels, DbErr> {
+    let skus: Vec<String> = skus.into_iter().map(|sku| sku.0).collect();
+    let rows = tx.query_all_raw(statement(LOCK, [skus.into()])).await?;
+    rows.iter().map(|row| Ok((Sku(row.try_get_by_index(0)?), row.try_get_by_index(1)?))).collect()
+}
+
+/// Stores those levels that differ from `before`. The rows are locked by the caller.
+pub(crate) async fn set(tx: &DatabaseTransaction, before: &Levels, after: &Levels) -> Result<(), DbErr> {
+    let (skus, levels): (Vec<String>, Vec<i64>) = after
+        .iter()
+        .filter(|(sku, level)| before.get(sku) != Some(level))
+        .map(|(sku, level)| (sku.0.clone(), *level))
+        .unzip();
+    if skus.is_empty() {
+        return Ok(());
+    }
+    tx.execute_raw(statement(SET, [skus.into(), levels.into()])).await.map(drop)
+}

@@ -1,0 +1,3 @@
+drop table order_lines;
+drop table orders;
+drop table menu;

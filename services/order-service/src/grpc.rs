@@ -1,0 +1,190 @@
+//! gRPC: request to command, order to message.
+
+use std::{collections::BTreeMap, pin::Pin, time::Duration};
+
+use events::{OrderId, Sku};
+use proto::order::v1::{
+    self as pb, GetOrderRequest, GetOrderResponse, ListOrdersRequest, ListOrdersResponse,
+    PlaceOrderRequest, PlaceOrderResponse, WatchOrderRequest, WatchOrderResponse,
+    order_service_server::OrderService,
+};
+use sea_orm::DatabaseConnection;
+use tokio::sync::mpsc;
+use tokio_stream::{Stream, wrappers::ReceiverStream};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, metadata::MetadataMap};
+use tracing::Instrument;
+
+use crate::{
+    Error,
+    app::{get_order, list_orders, place_order},
+    domain::{Invalid, NewOrder, Order, OrderStatus, RequestedLine},
+};
+
+const DEFAULT_PAGE: i32 = 20;
+const MAX_PAGE: i32 = 100;
+
+/// The service's gRPC face.
+pub(crate) struct Orders {
+    pub(crate) db: DatabaseConnection,
+    pub(crate) topic: String,
+    pub(crate) watch_interval: Duration,
+    pub(crate) shutdown: CancellationToken,
+}
+
+#[tonic::async_trait]
+impl OrderService for Orders {
+    async fn place_order(
+        &self,
+        request: Request<PlaceOrderRequest>,
+    ) -> Result<Response<PlaceOrderResponse>, Status> {
+        let span = span("brew.order.v1.OrderService/PlaceOrder", request.metadata());
+        let body = request.into_inner();
+        let lines = body
+            .lines
+            .into_iter()
+            .map(|line| RequestedLine { sku: Sku(line.sku), quantity: line.quantity })
+            .collect();
+        let new =
+            NewOrder::parse(body.customer, lines, body.idempotency_key).map_err(Error::Invalid)?;
+        let placed = place_order(&self.db, &self.topic, new).instrument(span).await?;
+        let order = Some(message(placed.order));
+        Ok(Response::new(PlaceOrderResponse { order, replayed: placed.replayed }))
+    }
+
+    async fn get_order(
+        &self,
+        request: Request<GetOrderRequest>,
+    ) -> Result<Response<GetOrderResponse>, Status> {
+        let id = order_id(&request.into_inner().order_id)?;
+        let order = get_order(&self.db, id).await?;
+        Ok(Response::new(GetOrderResponse { order: Some(message(order)) }))
+    }
+
+    async fn list_orders(
+        &self,
+        request: Request<ListOrdersRequest>,
+    ) -> Result<Response<ListOrdersResponse>, Status> {
+        let body = request.into_inner();
+        let size = match body.page_size {
+            0 => DEFAULT_PAGE,
+            size if (1..=MAX_PAGE).contains(&size) => size,
+            size => return Err(invalid("page_size", format!("must be 0 to {MAX_PAGE}, not {size}"))),
+        };
+        if body.customer.contains('\0') {
+            return Err(invalid("customer", "must not hold U+0000".to_owned()));
+        }
+        let customer = Some(body.customer.as_str()).filter(|customer| !customer.is_empty());
+        let before = match body.page_token.as_str() {
+            "" => None,
+            token => Some(token.parse::<OrderId>().map_err(|_| {
+                invalid("page_token", "must come from next_page_token".to_owned())
+            })?),
+        };
+        let page = list_orders(&self.db, customer, before, size.unsigned_abs().into()).await?;
+        Ok(Response::new(ListOrdersResponse {
+            orders: page.orders.into_iter().map(message).collect(),
+            next_page_token: page.next.map(|id| id.to_string()).unwrap_or_default(),
+        }))
+    }
+
+    type WatchOrderStream = Pin<Box<dyn Stream<Item = Result<WatchOrderResponse, Status>> + Send>>;
+
+    async fn watch_order(
+        &self,
+        request: Request<WatchOrderRequest>,
+    ) -> Result<Response<Self::WatchOrderStream>, Status> {
+        let id = order_id(&request.into_inner().order_id)?;
+        let first = get_order(&self.db, id).await?;
+        let (changes, stream) = mpsc::channel(1);
+        let watch = watch(self.db.clone(), first, self.watch_interval, changes, self.shutdown.clone());
+        tokio::spawn(watch);
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+}
+
+/// Sends `order`, then each later version of it, until the caller goes away or the service ends.
+async fn watch(
+    db: DatabaseConnection,
+    order: Order,
+    interval: Duration,
+    changes: mpsc::Sender<Result<WatchOrderResponse, Status>>,
+    shutdown: CancellationToken,
+) {
+    let (id, mut sent) = (order.id, order.version);
+    let mut next = Some(Ok(order));
+    loop {
+        if let Some(change) = next.take() {
+            let change = change
+                .map(|order| WatchOrderResponse { order: Some(message(order)) })
+                .map_err(|error: Error| Status::from(error));
+            let failed = change.is_err();
+            if changes.send(change).await.is_err() || failed {
+                return;
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(interval) => {}
+            () = changes.closed() => return,
+            () = shutdown.cancelled() => {
+                // The caller is told to come back, rather than left to guess.
+                let _gone = changes.send(Err(Status::unavailable("the service is ending"))).await;
+                return;
+            }
+        }
+        next = match get_order(&db, id).await {
+            Ok(order) if order.version == sent => None,
+            Ok(order) => {
+                sent = order.version;
+                Some(Ok(order))
+            }
+            Err(error) => Some(Err(error)),
+        };
+    }
+}
+
+fn span(name: &'static str, metadata: &MetadataMap) -> tracing::Span {
+    let span = tracing::info_span!("grpc", otel.name = name, otel.kind = "server");
+    let carrier: BTreeMap<String, String> = ["traceparent", "tracestate"]
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), metadata.get(name)?.to_str().ok()?.to_owned())))
+        .collect();
+    telemetry::context::set_parent(&span, &carrier);
+    span
+}
+
+fn order_id(text: &str) -> Result<OrderId, Status> {
+    text.parse().map_err(|error: events::IdError| invalid("order_id", error.to_string()))
+}
+
+fn invalid(field: &str, problem: String) -> Status {
+    Error::Invalid(Invalid::new(field, problem)).into()
+}
+
+fn message(order: Order) -> pb::Order {
+    let status = match order.status {
+        OrderStatus::Pending => pb::OrderStatus::Pending,
+    };
+    let created_at = prost_types::Timestamp {
+        seconds: order.created_at.unix_timestamp(),
+        nanos: i32::try_from(order.created_at.nanosecond()).unwrap_or_default(),
+    };
+    pb::Order {
+        order_id: order.id.to_string(),
+        customer: order.customer,
+        status: status.into(),
+        lines: order
+            .lines
+            .into_iter()
+            .map(|line| pb::PricedLine {
+                sku: line.sku.0,
+                quantity: line.quantity,
+                unit_price_minor: line.unit_price_minor,
+            })
+            .collect(),
+        total_minor: order.total_minor,
+        currency: order.currency,
+        version: order.version,
+        created_at: Some(created_at),
+    }
+}

@@ -1,0 +1,57 @@
+//! The service's settings.
+
+use std::{net::SocketAddr, path::Path};
+
+use serde::Deserialize;
+
+/// Everything that can be set.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// How long calls have at shutdown.
+    pub drain_grace_ms: u64,
+    /// The admin port.
+    pub admin: Admin,
+    /// The gRPC port.
+    pub grpc: Grpc,
+    /// The service's own database.
+    pub database: database::Options,
+    /// Topic names.
+    pub topics: Topics,
+}
+
+/// The admin port.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Admin {
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// The gRPC port.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grpc {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// A call that takes longer is ended.
+    pub timeout_ms: u64,
+    /// How often `WatchOrder` looks for a change.
+    pub watch_interval_ms: u64,
+}
+
+/// Topic names.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topics {
+    /// Where events of orders go.
+    pub orders: String,
+}
+
+/// Loads the settings from the defaults, `file` and the environment.
+///
+/// # Errors
+/// All misspelt keys and misfit values at once.
+pub fn load(file: Option<&Path>) -> Result<Settings, settings::Error> {
+    settings::load(include_str!("../config/default.toml"), file, std::env::vars())
+}

@@ -1,0 +1,19 @@
+//! The service's tables: entities, and the queries over them.
+
+pub(crate) mod menu;
+pub(crate) mod order_lines;
+pub(crate) mod orders;
+
+use database::Migration;
+
+/// Every migration of this service's database.
+#[must_use]
+pub fn migrations() -> Vec<Migration> {
+    let mut all = outbox::migrations("order-service");
+    all.push(Migration::new(
+        "order_service_0001_create_orders",
+        include_str!("../../migrations/0001_create_orders.up.sql"),
+        include_str!("../../migrations/0001_create_orders.down.sql"),
+    ));
+    all
+}

@@ -1,0 +1,47 @@
+//! Start and end of outbox-publisher.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Parser;
+use outbox_publisher::{Options, publish, settings};
+
+/// Moves outbox rows to Kafka: produce first, mark last, in order per aggregate. Run any number of replicas.
+///
+/// Settings: built-in defaults, then --config, then environment variables like BREW__SOURCES__ORDERS__URL and
+/// BREW__KAFKA__BROKERS.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// A TOML file with settings.
+    #[arg(long, env = "BREW_CONFIG")]
+    config: Option<PathBuf>,
+    /// Stop when nothing is pending.
+    #[arg(long)]
+    exit_when_drained: bool,
+    /// Rows a claim; overrides relay.batch_size.
+    #[arg(long)]
+    batch_size: Option<usize>,
+    /// Print one PUB line for each record that the broker has acknowledged.
+    #[arg(long)]
+    print_records: bool,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let mut settings = settings::load(args.config.as_deref())?;
+    if let Some(size) = args.batch_size {
+        settings.relay.batch_size = size;
+    }
+    let telemetry = telemetry::init("outbox-publisher")?;
+    runtime::fault::arm_from_env()?;
+    let shutdown = runtime::shutdown_token().context("signal handlers")?;
+
+    let options =
+        Options { exit_when_drained: args.exit_when_drained, print_records: args.print_records };
+    let end = publish(settings, options, shutdown).await;
+
+    tokio::task::spawn_blocking(|| telemetry.finish()).await?;
+    Ok(end?)
+}

@@ -1,0 +1,49 @@
+//! The publisher's settings.
+
+use std::{collections::BTreeMap, net::SocketAddr, path::Path};
+
+use messaging::KafkaOptions;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+/// Everything that can be set.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// How long the process has to drain.
+    pub drain_grace_ms: u64,
+    /// The admin port.
+    pub admin: Admin,
+    /// Where the records go.
+    pub kafka: KafkaOptions,
+    /// Where the rows come from, by name.
+    pub sources: BTreeMap<String, SourceSettings>,
+    /// How the relay works.
+    pub relay: relay::Options,
+}
+
+/// The admin port.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Admin {
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+/// One outbox.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSettings {
+    /// Of its database.
+    pub url: SecretString,
+    /// How many workers it gets.
+    pub workers: usize,
+}
+
+/// Loads the settings from the defaults, `file` and the environment.
+///
+/// # Errors
+/// All misspelt keys and misfit values at once.
+pub fn load(file: Option<&Path>) -> Result<Settings, settings::Error> {
+    settings::load(include_str!("../config/default.toml"), file, std::env::vars())
+}
