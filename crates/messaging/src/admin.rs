@@ -9,7 +9,7 @@ use rdkafka::{
     error::RDKafkaErrorCode,
 };
 
-use crate::{Error, KafkaOptions};
+use crate::{Error, KafkaOptions, dead_letter::EXTRA_BYTES};
 
 /// A topic as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,16 @@ pub struct TopicSpec {
     pub replication: i32,
     /// How long records are kept.
     pub retention_ms: i64,
+    /// Room on top of [`KafkaOptions::max_message_bytes`], in bytes.
+    pub extra_bytes: usize,
+}
+
+impl TopicSpec {
+    /// The same for dead letters: with room for the reason beside a record that is itself as large as can be.
+    #[must_use]
+    pub fn of_dead_letters(self) -> Self {
+        Self { extra_bytes: EXTRA_BYTES, ..self }
+    }
 }
 
 /// What [`create`] found.
@@ -62,16 +72,21 @@ pub async fn create(
 }
 
 async fn make(options: &KafkaOptions, specs: &[&TopicSpec], timeout: Duration) -> Result<(), Error> {
-    let max_bytes = options.max_message_bytes.to_string();
-    let retention: Vec<String> = specs.iter().map(|spec| spec.retention_ms.to_string()).collect();
+    let limits: Vec<(String, String)> = specs
+        .iter()
+        .map(|spec| {
+            let max_bytes = options.max_message_bytes + spec.extra_bytes;
+            (spec.retention_ms.to_string(), max_bytes.to_string())
+        })
+        .collect();
     let new: Vec<NewTopic<'_>> = specs
         .iter()
-        .zip(&retention)
-        .map(|(spec, retention)| {
+        .zip(&limits)
+        .map(|(spec, (retention, max_bytes))| {
             let partitions = i32::try_from(spec.partitions).unwrap_or(i32::MAX);
             NewTopic::new(&spec.name, partitions, TopicReplication::Fixed(spec.replication))
                 .set("retention.ms", retention)
-                .set("max.message.bytes", &max_bytes)
+                .set("max.message.bytes", max_bytes)
         })
         .collect();
     let admin = admin_client(options)?;

@@ -1,1 +1,1 @@
-//! Room.
+//! Test support.

@@ -1,0 +1,84 @@
+# The front door. `make` lists what there is.
+.DEFAULT_GOAL := help
+.PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets demo test fmt fmt-check lint tidy deny
+MAKEFLAGS += --no-print-directory
+
+CARGO ?= cargo
+COUNT ?= 20
+BATCH_SIZE ?=
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+BREW := $(TARGET)/debug/brew
+LAB = $(CARGO) build --quiet --workspace --bins && $(BREW) lab
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build everything
+	@$(CARGO) build --workspace --bins
+
+demo: build ## The whole story with a crash in the middle, on infrastructure of its own
+	@$(BREW) demo
+
+test: build ## All tests, on a Postgres and a Kafka of their own
+	@$(BREW) local run --profile test --fast -- $(CARGO) test --workspace
+
+up: build ## Start Postgres and Kafka
+	@$(BREW) local up
+
+down: build ## Stop them; the data stays
+	@$(BREW) local down
+
+reset: build ## Stop them and delete the data
+	@$(BREW) local reset
+
+status: build ## Say what runs where
+	@$(BREW) local status
+
+db-init: ## Lab 1: make the databases
+	@$(LAB) db-init
+
+topic-create: ## Lab 2: make the topics
+	@$(LAB) topic-create
+
+run-service: ## Lab 3: place COUNT orders through gRPC
+	@$(LAB) run-service --count $(COUNT)
+
+db-count: ## How many orders there are
+	@$(LAB) db-count
+
+outbox-count: ## How many rows the outbox has
+	@$(LAB) outbox-count
+
+outbox-pending: ## How many of them are not published
+	@$(LAB) outbox-pending
+
+chaos-kill-publisher: ## Lab 4: a publisher that dies after the acks of BATCH_SIZE records, before the mark
+	@$(LAB) chaos-kill-publisher $(addprefix --batch-size=,$(BATCH_SIZE))
+
+run-publisher: ## Lab 5: publish until nothing is pending
+	@$(LAB) run-publisher $(addprefix --batch-size=,$(BATCH_SIZE))
+
+run-consumer: ## Lab 6: consume until the topic is read to its end
+	@$(LAB) run-consumer
+
+dup-count: ## How many events the consumer has applied
+	@$(LAB) dup-count
+
+end-offsets: ## How many records the topic has
+	@$(LAB) end-offsets
+
+fmt: ## Format
+	@$(CARGO) fmt --all
+
+fmt-check: ## Check the format
+	@$(CARGO) fmt --all --check
+
+lint: ## Clippy, warnings denied
+	@$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+tidy: ## Check the arrows and the house rules
+	@$(CARGO) run --quiet --package xtask -- tidy
+
+deny: ## Check licences and sources of the dependencies
+	@$(CARGO) deny check licenses bans sources

@@ -1,0 +1,72 @@
+//! The lab's topics.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use events::topic;
+use messaging::{
+    KafkaOptions,
+    admin::{self, Created, TopicSpec},
+};
+
+use crate::local::State;
+
+/// As in every service's default settings.
+const PARTITIONS: usize = 6;
+const MAX_MESSAGE_BYTES: usize = 1_000_000;
+
+const WEEK_MS: i64 = 7 * 24 * 3600 * 1000;
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Consumers that have a dead letter topic, with the topic that they read.
+const CONSUMERS: [(&str, &str); 1] = [(topic::ORDERS, "inventory-service")];
+
+/// Every topic of Brew, as it should be.
+pub(crate) fn topic_specs() -> Vec<TopicSpec> {
+    let events = topic::ALL.iter().map(|name| (*name).to_owned());
+    let dead = CONSUMERS.iter().map(|(topic, consumer)| topic::dead_letter(topic, consumer));
+    let spec = |name| TopicSpec {
+        name,
+        partitions: PARTITIONS,
+        replication: 1,
+        retention_ms: WEEK_MS,
+        extra_bytes: 0,
+    };
+    events.map(spec).chain(dead.map(|name| spec(name).of_dead_letters())).collect()
+}
+
+pub(crate) async fn topic_create(state: &State) -> anyhow::Result<Vec<String>> {
+    let specs = topic_specs();
+    let found = admin::create(&options(state.brokers()?), &specs, TIMEOUT).await?;
+    let tell = |(spec, found): (&TopicSpec, Created)| {
+        let what = match found {
+            Created::New => "made",
+            Created::Existed => "was there",
+        };
+        format!("{:<42} {} partitions, {what}", spec.name, spec.partitions)
+    };
+    Ok(specs.iter().zip(found).map(tell).collect())
+}
+
+/// How many records each partition of the orders topic has had.
+pub(crate) async fn end_offsets(state: &State) -> anyhow::Result<Vec<i64>> {
+    let ranges = admin::offsets(&options(state.brokers()?), topic::ORDERS, TIMEOUT).await?;
+    Ok(ranges.into_iter().map(|range| range.end).collect())
+}
+
+pub(crate) async fn topics(brokers: &str) -> anyhow::Result<BTreeMap<String, usize>> {
+    Ok(admin::topics(&options(brokers), TIMEOUT).await?)
+}
+
+pub(crate) async fn delete_topics(brokers: &str) -> anyhow::Result<()> {
+    let specs = topic_specs();
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    Ok(admin::delete(&options(brokers), &names, TIMEOUT).await?)
+}
+
+fn options(brokers: &str) -> KafkaOptions {
+    KafkaOptions {
+        brokers: brokers.to_owned(),
+        max_message_bytes: MAX_MESSAGE_BYTES,
+        partitions: PARTITIONS,
+    }
+}

@@ -1,0 +1,102 @@
+//! The lab: one verb a step, over the real services as processes. A verb that answers with a number prints just that
+//! number, so that scripts can use it.
+
+mod kafka;
+mod orders;
+mod service;
+mod tables;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Subcommand;
+
+use crate::{
+    local::{Profile, State},
+    output::line,
+};
+
+pub(crate) use kafka::{delete_topics, end_offsets, topic_create, topic_specs, topics};
+pub(crate) use orders::run_service;
+pub(crate) use service::{chaos_kill_publisher, run_consumer, run_publisher};
+pub(crate) use tables::{
+    connect, db_count, db_init, drop_databases, dup_count, outbox_count, outbox_pending,
+};
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Make the services' databases and bring them to this version's schema.
+    DbInit,
+    /// Make the topics.
+    TopicCreate,
+    /// Run order-service and place orders through gRPC.
+    RunService {
+        /// How many orders.
+        #[arg(long, default_value_t = 20)]
+        count: u32,
+    },
+    /// How many orders there are.
+    DbCount,
+    /// How many rows order-service's outbox has.
+    OutboxCount,
+    /// How many of them are not published.
+    OutboxPending,
+    /// Run a publisher that dies for real after the acks of its first batch and before the mark.
+    ChaosKillPublisher {
+        /// Rows a batch.
+        #[arg(long, default_value_t = 5)]
+        batch_size: u32,
+    },
+    /// Run a publisher until nothing is pending.
+    RunPublisher {
+        /// Rows a batch; the publisher's own default if not given.
+        #[arg(long)]
+        batch_size: Option<u32>,
+    },
+    /// Run inventory-service until it has read its topic to the end.
+    RunConsumer,
+    /// How many events inventory-service has applied.
+    DupCount,
+    /// How many records the orders topic has, per partition and in all.
+    EndOffsets,
+}
+
+pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let profile = Profile::named("lab");
+    let Some(state) = State::load(&profile)? else {
+        bail!("Postgres and Kafka do not run; `make up` starts them");
+    };
+    match command {
+        Command::DbInit => {
+            db_init(&state).await?;
+            line("databases order_service and inventory_service are ready");
+        }
+        Command::TopicCreate => topic_create(&state).await?.into_iter().for_each(line),
+        Command::RunService { count } => line(run_service(&state, count).await?),
+        Command::DbCount => line(db_count(&state).await?),
+        Command::OutboxCount => line(outbox_count(&state).await?),
+        Command::OutboxPending => line(outbox_pending(&state).await?),
+        Command::ChaosKillPublisher { batch_size } => {
+            let run = chaos_kill_publisher(&state, batch_size, true).await?;
+            if !run.crashed {
+                bail!("the publisher was to die of its crash point, but {}", run.end);
+            }
+        }
+        Command::RunPublisher { batch_size } => {
+            run_publisher(&state, batch_size, true).await?.must_succeed()?;
+        }
+        Command::RunConsumer => {
+            run_consumer(&state, true).await?.must_succeed()?;
+        }
+        Command::DupCount => line(dup_count(&state).await?),
+        Command::EndOffsets => print_end_offsets(&end_offsets(&state).await?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_end_offsets(counts: &[i64]) {
+    for (partition, count) in counts.iter().enumerate() {
+        line(format_args!("{} partition {partition}: {count:>6}", events::topic::ORDERS));
+    }
+    line(format_args!("{} in all:      {:>6}", events::topic::ORDERS, counts.iter().sum::<i64>()));
+}

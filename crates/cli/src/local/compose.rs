@@ -1,0 +1,82 @@
+//! With Docker: the project's own compose file.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+use super::{
+    process::{free_port, runs},
+    state::{KafkaKind, PostgresKind, Profile, State},
+};
+
+/// Whether Docker can be used here; if not, why.
+pub(crate) async fn usable() -> Result<(), String> {
+    if !Path::new("docker-compose.yml").exists() {
+        return Err("there is no docker-compose.yml in this folder".to_owned());
+    }
+    if !runs("docker", &["info"]).await {
+        return Err("Docker does not run here".to_owned());
+    }
+    if !runs("docker", &["compose", "version"]).await {
+        return Err("Docker has no compose plugin here".to_owned());
+    }
+    Ok(())
+}
+
+/// Starts one service on a free port, waits until it is healthy, and returns the port.
+pub(crate) async fn up(profile: &Profile, service: &str, port_variable: &str) -> anyhow::Result<u16> {
+    let port = match published(profile, service).await {
+        Some(port) => port,
+        None => free_port()?,
+    };
+    let output = docker(profile, &["up", "--detach", "--wait", service])
+        .env(port_variable, port.to_string())
+        .output()
+        .await
+        .context("run docker compose")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last: Vec<&str> = said.lines().rev().take(3).collect();
+        bail!("docker compose up {service}: {}", last.into_iter().rev().collect::<Vec<_>>().join(" / "));
+    }
+    Ok(port)
+}
+
+/// Stops one service; its volume stays.
+pub(crate) async fn stop(profile: &Profile, service: &str) -> anyhow::Result<()> {
+    let status = docker(profile, &["stop", service]).output().await.context("run docker compose")?;
+    if !status.status.success() {
+        bail!("docker compose stop {service} failed");
+    }
+    Ok(())
+}
+
+/// Deletes containers and volumes, if there are any.
+pub(crate) async fn delete(profile: &Profile, state: &State) -> anyhow::Result<()> {
+    let postgres =
+        state.postgres.as_ref().is_some_and(|postgres| matches!(postgres.how, PostgresKind::Compose));
+    let kafka = state.kafka.as_ref().is_some_and(|kafka| matches!(kafka.how, KafkaKind::Compose));
+    if postgres || kafka {
+        let output =
+            docker(profile, &["down", "--volumes"]).output().await.context("run docker compose")?;
+        if !output.status.success() {
+            bail!("docker compose down --volumes failed");
+        }
+    }
+    Ok(())
+}
+
+/// The port of a service that runs already.
+async fn published(profile: &Profile, service: &str) -> Option<u16> {
+    let inside = if service == "postgres" { "5432" } else { "9094" };
+    let output = docker(profile, &["port", service, inside]).output().await.ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.trim().rsplit(':').next()?.parse().ok().filter(|port| *port != 0)
+}
+
+fn docker(profile: &Profile, arguments: &[&str]) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new("docker");
+    let project = format!("brew-{}", profile.profile);
+    command.args(["compose", "--project-name", &project]).args(arguments);
+    command
+}

@@ -1,0 +1,140 @@
+//! Postgres and Kafka on this machine, each with Docker or without. Ports are free ones of the loopback, the state is
+//! in one folder, processes are ended by their id, and every choice is said.
+
+mod broker;
+mod compose;
+mod jars;
+mod kafka;
+mod postgres;
+mod process;
+mod state;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use anyhow::{Context, bail};
+use clap::Subcommand;
+
+use crate::output::{line, note};
+
+pub(crate) use state::{Profile, State};
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Start Postgres and Kafka, and say what was used and why.
+    ///
+    /// Postgres: DATABASE_URL if set, else Docker, else the system's binaries.
+    /// Kafka: KAFKA_BROKERS if set, else Docker, else Apache Kafka's jars (Java 17 and Maven), else an embedded broker.
+    /// BREW_POSTGRES=compose|system and BREW_KAFKA=compose|jars|embedded choose by hand.
+    Up(Profile),
+    /// Stop them; their data stays.
+    Down(Profile),
+    /// Stop them and delete their data.
+    Reset(Profile),
+    /// Say what runs where.
+    Status(Profile),
+    /// Start them, run a command with BREW_TEST_POSTGRES and BREW_TEST_KAFKA set, then delete everything.
+    Run {
+        #[command(flatten)]
+        profile: Profile,
+        /// The command and its arguments, after `--`.
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Serve as the embedded broker until ended; prints its address.
+    #[command(hide = true)]
+    Broker(broker::Args),
+}
+
+pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Up(profile) => {
+            up(&profile).await?;
+        }
+        Command::Down(profile) => down(&profile).await?,
+        Command::Reset(profile) => reset(&profile).await?,
+        Command::Status(profile) => status(&profile)?,
+        Command::Run { profile, command } => return run_inside(&profile, command).await,
+        Command::Broker(args) => broker::serve(args).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts what does not run yet.
+pub(crate) async fn up(profile: &Profile) -> anyhow::Result<State> {
+    let mut state = State::load(profile)?.unwrap_or_default();
+    let docker = compose::usable().await;
+    if !state.postgres_runs() {
+        state.postgres = Some(postgres::start(profile, &docker).await?);
+        state.save(profile)?;
+    }
+    if !state.kafka_runs() {
+        state.kafka = Some(kafka::start(profile, &docker).await?);
+        state.save(profile)?;
+    }
+    for text in state.describe() {
+        note(text);
+    }
+    Ok(state)
+}
+
+/// Stops what `up` started.
+pub(crate) async fn down(profile: &Profile) -> anyhow::Result<()> {
+    let Some(state) = State::load(profile)? else {
+        note("nothing runs");
+        return Ok(());
+    };
+    if let Some(kafka) = &state.kafka {
+        kafka::stop(profile, kafka).await?;
+    }
+    if let Some(postgres) = &state.postgres {
+        postgres::stop(profile, postgres).await?;
+    }
+    note("stopped; the data stays (`make reset` deletes it)");
+    Ok(())
+}
+
+/// Stops what `up` started and deletes its data.
+pub(crate) async fn reset(profile: &Profile) -> anyhow::Result<()> {
+    if let Some(state) = State::load(profile)? {
+        if let Some(kafka) = &state.kafka {
+            kafka::stop(profile, kafka).await?;
+            kafka::delete(kafka).await?;
+        }
+        if let Some(postgres) = &state.postgres {
+            postgres::stop(profile, postgres).await?;
+            postgres::delete(postgres).await?;
+        }
+        compose::delete(profile, &state).await?;
+    }
+    let folder = profile.folder();
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| format!("delete {}", folder.display()))?;
+    }
+    Ok(())
+}
+
+fn status(profile: &Profile) -> anyhow::Result<()> {
+    match State::load(profile)? {
+        Some(state) => state.describe().into_iter().for_each(line),
+        None => bail!("nothing runs; `make up` starts Postgres and Kafka"),
+    }
+    Ok(())
+}
+
+async fn run_inside(profile: &Profile, command: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let (program, arguments) = command.split_first().context("no command given")?;
+    let end = async {
+        let state = up(profile).await?;
+        tokio::process::Command::new(program)
+            .args(arguments)
+            .env("BREW_TEST_POSTGRES", state.postgres_url()?)
+            .env("BREW_TEST_KAFKA", state.brokers()?)
+            .status()
+            .await
+            .with_context(|| format!("run {}", program.to_string_lossy()))
+    }
+    .await;
+    reset(profile).await?;
+    let code = end?.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}

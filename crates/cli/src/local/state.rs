@@ -1,0 +1,146 @@
+//! What runs, remembered between two commands.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::process::Process;
+
+/// Which set of Postgres and Kafka: sets run side by side and know nothing of each other.
+#[derive(Args, Clone)]
+pub(crate) struct Profile {
+    /// Name of the set.
+    #[arg(long, default_value = "lab")]
+    pub(crate) profile: String,
+    /// Give up durability for speed; for tests.
+    #[arg(long)]
+    pub(crate) fast: bool,
+}
+
+impl Profile {
+    pub(crate) fn named(name: &str) -> Self {
+        Self { profile: name.to_owned(), fast: false }
+    }
+
+    /// The one folder with this set's state.
+    pub(crate) fn folder(&self) -> PathBuf {
+        root().join(&self.profile)
+    }
+}
+
+/// The folder with all local state, beside the workspace's manifest.
+pub(crate) fn root() -> PathBuf {
+    std::env::var_os("BREW_STATE").map_or_else(|| PathBuf::from(".brew"), PathBuf::from)
+}
+
+/// What was started, or given, and how.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct State {
+    pub(crate) postgres: Option<Postgres>,
+    pub(crate) kafka: Option<Kafka>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Postgres {
+    pub(crate) url: String,
+    /// For a person: what it is, and why.
+    pub(crate) what: String,
+    pub(crate) how: PostgresKind,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) enum PostgresKind {
+    Given,
+    Compose,
+    System { data: PathBuf, bin: PathBuf, server: Process },
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Kafka {
+    pub(crate) brokers: String,
+    pub(crate) what: String,
+    pub(crate) how: KafkaKind,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) enum KafkaKind {
+    Given,
+    Compose,
+    Process(Process),
+}
+
+impl State {
+    pub(crate) fn load(profile: &Profile) -> anyhow::Result<Option<Self>> {
+        let file = profile.folder().join("state.json");
+        if !file.exists() {
+            return Ok(None);
+        }
+        let text = std::fs::read(&file).with_context(|| format!("read {}", file.display()))?;
+        let state = serde_json::from_slice(&text).with_context(|| format!("read {}", file.display()))?;
+        Ok(Some(state))
+    }
+
+    pub(crate) fn save(&self, profile: &Profile) -> anyhow::Result<()> {
+        let folder = profile.folder();
+        std::fs::create_dir_all(&folder)?;
+        // Renamed into place, so that a crash leaves the old state or the new one.
+        let (new, file) = (folder.join("state.json.new"), folder.join("state.json"));
+        std::fs::write(&new, serde_json::to_vec_pretty(self)?)?;
+        std::fs::rename(&new, &file).with_context(|| format!("write {}", file.display()))
+    }
+
+    pub(crate) fn postgres_url(&self) -> anyhow::Result<&str> {
+        Ok(&self.postgres.as_ref().context("Postgres does not run; `make up` starts it")?.url)
+    }
+
+    pub(crate) fn brokers(&self) -> anyhow::Result<&str> {
+        Ok(&self.kafka.as_ref().context("Kafka does not run; `make up` starts it")?.brokers)
+    }
+
+    pub(crate) fn postgres_runs(&self) -> bool {
+        self.postgres.as_ref().is_some_and(|postgres| match &postgres.how {
+            PostgresKind::System { server, .. } => server.alive(),
+            // What others look after is looked at again each time.
+            PostgresKind::Given | PostgresKind::Compose => false,
+        })
+    }
+
+    pub(crate) fn kafka_runs(&self) -> bool {
+        self.kafka.as_ref().is_some_and(|kafka| match &kafka.how {
+            KafkaKind::Process(process) => process.alive(),
+            KafkaKind::Given | KafkaKind::Compose => false,
+        })
+    }
+
+    pub(crate) fn describe(&self) -> Vec<String> {
+        let postgres = self.postgres.as_ref().map(|postgres| {
+            let alive = match &postgres.how {
+                PostgresKind::System { server, .. } => server.alive(),
+                PostgresKind::Given | PostgresKind::Compose => true,
+            };
+            describe("postgres", without_password(&postgres.url), &postgres.what, alive)
+        });
+        let kafka = self.kafka.as_ref().map(|kafka| {
+            let alive = match &kafka.how {
+                KafkaKind::Process(process) => process.alive(),
+                KafkaKind::Given | KafkaKind::Compose => true,
+            };
+            describe("kafka", kafka.brokers.clone(), &kafka.what, alive)
+        });
+        postgres.into_iter().chain(kafka).collect()
+    }
+}
+
+fn describe(part: &str, place: String, what: &str, alive: bool) -> String {
+    let stopped = if alive { "" } else { " [stopped]" };
+    format!("{part:<9} {place:<40} {what}{stopped}")
+}
+
+fn without_password(url: &str) -> String {
+    match (url.find("://"), url.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme < at => format!("{}{}", &url[..scheme + 3], &url[at + 1..]),
+        _ => url.to_owned(),
+    }
+}

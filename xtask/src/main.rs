@@ -1,0 +1,2 @@
+//! Checks of the house rules.
+fn main() {}
