@@ -3,7 +3,7 @@
 use std::{process::ExitCode, time::Instant};
 
 use anyhow::{Context, bail};
-use comfy_table::{ContentArrangement, Table, presets::UTF8_HORIZONTAL_ONLY};
+use comfy_table::{ContentArrangement, Table, presets::UTF8_FULL_CONDENSED};
 
 use crate::{
     lab,
@@ -75,10 +75,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn on_own_infrastructure(
-    profile: &Profile,
-    args: &Args,
-) -> anyhow::Result<(Story, Vec<String>)> {
+async fn on_own_infrastructure(profile: &Profile, args: &Args) -> anyhow::Result<(Story, Vec<String>)> {
     let state = local::up(profile).await?;
     refuse_foreign_records(&state).await?;
     let mut story = Story::default();
@@ -149,12 +146,7 @@ async fn tell(state: &State, args: &Args, story: &mut Story) -> anyhow::Result<(
         &format!("processed={} inserted={count} skipped={batch}", count + batch),
         "each event takes effect once",
     );
-    story.tell(
-        "count applied events",
-        lab::dup_count(state).await?,
-        &count,
-        "exactly one effect an order",
-    );
+    story.tell("count applied events", lab::dup_count(state).await?, &count, "exactly one effect an order");
     Ok(())
 }
 
@@ -162,9 +154,7 @@ async fn tell(state: &State, args: &Args, story: &mut Story) -> anyhow::Result<(
 /// would delete them.
 async fn refuse_foreign_records(state: &State) -> anyhow::Result<()> {
     let there = lab::topics(state.brokers()?).await?;
-    if there.contains_key(events::topic::ORDERS)
-        && lab::end_offsets(state).await?.iter().sum::<i64>() > 0
-    {
+    if there.contains_key(events::topic::ORDERS) && lab::end_offsets(state).await?.iter().sum::<i64>() > 0 {
         bail!("topic {} has records; the demo needs a broker without", events::topic::ORDERS);
     }
     Ok(())
@@ -172,7 +162,7 @@ async fn refuse_foreign_records(state: &State) -> anyhow::Result<()> {
 
 fn show(story: &Story, setting: &[String]) {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["", "step", "seen", "what it proves"]);
     for step in &story.0 {
         table.add_row([if step.good { "✓" } else { "✗" }, &step.did, &step.saw, step.proves]);

@@ -63,9 +63,7 @@ impl Envelope {
     ///
     /// # Errors
     /// The first header that is missing or malformed.
-    pub fn from_headers<'a>(
-        headers: impl Iterator<Item = (&'a str, &'a [u8])>,
-    ) -> Result<Self, DecodeError> {
+    pub fn from_headers<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> Result<Self, DecodeError> {
         let mut found: BTreeMap<&str, &[u8]> = BTreeMap::new();
         for (name, value) in headers {
             found.entry(name).or_insert(value);

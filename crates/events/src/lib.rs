@@ -9,6 +9,4 @@ pub mod topic;
 
 pub use envelope::{DecodeError, Envelope};
 pub use ids::{EventId, IdError, OrderId, OutboxId, Sku};
-pub use payload::{
-    Event, OrderCreated, OrderLine, RejectedLine, ReservedLine, StockRejected, StockReserved,
-};
+pub use payload::{Event, OrderCreated, OrderLine, RejectedLine, ReservedLine, StockRejected, StockReserved};

@@ -121,8 +121,7 @@ mod tests {
 
     #[test]
     fn the_type_field_and_the_header_value_agree() {
-        let reserved =
-            StockReserved { order_id: OrderId(7), version: 1, lines: vec![] };
+        let reserved = StockReserved { order_id: OrderId(7), version: 1, lines: vec![] };
         let event = Event::StockReserved(reserved);
         let json = serde_json::to_value(&event).unwrap();
         assert_eq!(json["type"], event.event_type());

@@ -150,9 +150,8 @@ pub async fn topics(options: &KafkaOptions, timeout: Duration) -> Result<BTreeMa
     let options = options.clone();
     tokio::task::spawn_blocking(move || {
         let consumer = metadata_client(&options)?;
-        let metadata = consumer
-            .fetch_metadata(None, timeout)
-            .map_err(|_| Error::BrokerAway(options.brokers.clone()))?;
+        let metadata =
+            consumer.fetch_metadata(None, timeout).map_err(|_| Error::BrokerAway(options.brokers.clone()))?;
         Ok(metadata
             .topics()
             .iter()

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{DeadLetters, Error, KafkaOptions, Received};
 
-pub use apply::ApplyError;
 use apply::Applied;
+pub use apply::ApplyError;
 use source::{Collected, Source};
 
 /// How a consumer reads.
@@ -91,13 +91,9 @@ impl Consumer {
                 Collected::Records(records) => records,
                 Collected::End => break,
             };
-            let applied = apply::batch(
-                &records,
-                (&decode, &apply),
-                (&mut self.source, &mut self.dead),
-                &shutdown,
-            )
-            .await?;
+            let applied =
+                apply::batch(&records, (&decode, &apply), (&mut self.source, &mut self.dead), &shutdown)
+                    .await?;
             match applied {
                 Applied::All { dead_letters } => {
                     total.records += records.len() as u64;

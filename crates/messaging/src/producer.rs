@@ -24,8 +24,8 @@ use tokio::time::Instant;
 
 use crate::{Error, KafkaOptions, partition_of};
 
-use acks::Acks;
 pub use acks::Ack;
+use acks::Acks;
 pub use failure::{ProducerFailure, RefusedReason};
 
 /// The broker forgets an idle producer after `producer.id.expiration.ms` (one day by default); a partition that was
@@ -74,15 +74,10 @@ impl Producer {
     ///
     /// # Errors
     /// The broker is away, or the settings make no producer.
-    pub async fn connect(
-        options: &KafkaOptions,
-        client_id: &str,
-        timeout: Duration,
-    ) -> Result<Self, Error> {
+    pub async fn connect(options: &KafkaOptions, client_id: &str, timeout: Duration) -> Result<Self, Error> {
         let acks = Acks::default();
-        let inner =
-            ThreadedProducer::from_config_and_context(&options.producer(client_id), acks.clone())
-                .map_err(Error::kafka("make a producer"))?;
+        let inner = ThreadedProducer::from_config_and_context(&options.producer(client_id), acks.clone())
+            .map_err(Error::kafka("make a producer"))?;
         let mut producer = Self {
             inner: Some(Arc::new(inner)),
             acks,
@@ -132,11 +127,10 @@ impl Producer {
     ///
     /// Not cancellation safe: a producer whose send was cancelled must be retired.
     pub async fn send(&mut self, records: &[Record<'_>], deadline: Instant) -> SendOutcome {
-        let mut outcome =
-            SendOutcome { acks: Vec::new(), refused: Vec::new(), failure: None };
+        let mut outcome = SendOutcome { acks: Vec::new(), refused: Vec::new(), failure: None };
         self.acks.begin(records.len());
+        let (first, rest) = self.split_cold(records, &mut outcome.refused);
         let mut held: BTreeSet<(&str, &[u8])> = BTreeSet::new();
-        let (first, rest) = self.split_cold(records, &mut outcome.refused, &mut held);
         for phase in [first, rest] {
             if phase.is_empty() {
                 continue;
@@ -163,12 +157,12 @@ impl Producer {
 
     /// Positions to send first (alone in their partition), and those to send after. Records that cannot be sent are
     /// refused, and hold back what follows of their key.
-    fn split_cold<'a>(
+    fn split_cold(
         &self,
-        records: &[Record<'a>],
+        records: &[Record<'_>],
         refused: &mut Vec<(usize, RefusedReason)>,
-        held: &mut BTreeSet<(&'a str, &'a [u8])>,
     ) -> (Vec<usize>, Vec<usize>) {
+        let mut held: BTreeSet<(&str, &[u8])> = BTreeSet::new();
         let mut going_first: BTreeSet<(&str, usize)> = BTreeSet::new();
         let (mut first, mut rest) = (Vec::new(), Vec::new());
         for (position, record) in records.iter().enumerate() {
@@ -204,9 +198,7 @@ impl Producer {
 
     fn is_warm(&self, topic: &str, partition: usize) -> bool {
         // Looked up without building a key would need a map of maps; a batch has few partitions.
-        self.warm
-            .get(&(topic.to_owned(), partition))
-            .is_some_and(|since| since.elapsed() < WARM_FOR)
+        self.warm.get(&(topic.to_owned(), partition)).is_some_and(|since| since.elapsed() < WARM_FOR)
     }
 
     fn enqueue<'a>(
@@ -245,8 +237,7 @@ impl Producer {
         let now = Instant::now();
         for (record, ack) in records.iter().zip(&outcome.acks) {
             let Some(ack) = ack else { continue };
-            let reckoned =
-                self.partitions(record.topic).map(|count| partition_of(record.key, count));
+            let reckoned = self.partitions(record.topic).map(|count| partition_of(record.key, count));
             if reckoned.and_then(|partition| i32::try_from(partition).ok()) != Some(ack.partition) {
                 outcome.failure.get_or_insert(ProducerFailure::PartitionsChanged);
             } else if let Some(partition) = reckoned {
@@ -271,9 +262,14 @@ fn end(inner: Arc<ThreadedProducer<Acks>>) {
 }
 
 fn base_record<'a>(record: &'a Record<'_>, position: usize) -> BaseRecord<'a, [u8], [u8], usize> {
-    let headers = record.headers.iter().fold(
-        OwnedHeaders::new_with_capacity(record.headers.len()),
-        |headers, (name, value)| headers.insert(Header { key: name, value: Some(value.as_ref()) }),
-    );
-    BaseRecord::with_opaque_to(record.topic, position).key(record.key).payload(record.payload).headers(headers)
+    let headers = record
+        .headers
+        .iter()
+        .fold(OwnedHeaders::new_with_capacity(record.headers.len()), |headers, (name, value)| {
+            headers.insert(Header { key: name, value: Some(value.as_ref()) })
+        });
+    BaseRecord::with_opaque_to(record.topic, position)
+        .key(record.key)
+        .payload(record.payload)
+        .headers(headers)
 }

@@ -5,7 +5,7 @@ select x.*
  cross join lateral (
        select o.id, o.created_at, o.aggregate_id, o.topic, o.payload::text as payload, o.event_id,
               coalesce(o.event_type, o.payload ->> 'type', 'unknown') as event_type, o.source,
-              nullif(o.headers, '{}')::text as headers
+              nullif(o.headers, '{}')::text as headers, o.shard
          from outbox o
         where o.shard between s.shard and s.shard
           and o.published_at is null and o.parked_at is null and o.discarded_at is null

@@ -64,20 +64,36 @@ impl Session {
         limits: ClaimLimits,
     ) -> Result<Claim<'_>, Error> {
         let Self { client, set_local, statements } = self;
-        let tx =
-            client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
+        let tx = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
         tx.batch_execute(set_local).await?;
-        let locked =
-            tx.query(&statements.claim_shards, &[&candidates, &start, &limits.max_shards]).await?;
+        let locked = tx.query(&statements.claim_shards, &[&candidates, &start, &limits.max_shards]).await?;
         let shards: Vec<i16> = locked.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
-        let rows = if shards.is_empty() {
-            Vec::new()
-        } else {
-            let each = limits.max_rows.div_euclid(shards.len() as i64) + 1;
-            tx.query(&statements.fetch_pending, &[&shards, &each, &limits.max_rows]).await?
-        };
+        let rows = fetch(&tx, statements, &shards, limits.max_rows).await?;
         Ok(Claim { tx, statements, rows })
     }
+}
+
+/// An equal share of each shard first; if that leaves room although a shard has more, whatever there is.
+async fn fetch(
+    tx: &Transaction<'_>,
+    statements: &Statements,
+    shards: &[i16],
+    max_rows: i64,
+) -> Result<Vec<Row>, Error> {
+    if shards.is_empty() {
+        return Ok(Vec::new());
+    }
+    let share = max_rows / i64::try_from(shards.len()).unwrap_or(1) + 1;
+    let rows = tx.query(&statements.fetch_pending, &[&shards, &share, &max_rows]).await?;
+    let mut counts: BTreeMap<i16, i64> = BTreeMap::new();
+    for row in &rows {
+        *counts.entry(row.try_get(9)?).or_default() += 1;
+    }
+    let full = counts.values().sum::<i64>() >= max_rows;
+    if full || counts.values().all(|count| *count < share) {
+        return Ok(rows);
+    }
+    Ok(tx.query(&statements.fetch_pending, &[&shards, &max_rows, &max_rows]).await?)
 }
 
 impl Claim<'_> {
@@ -112,9 +128,9 @@ impl Claim<'_> {
         for row in acknowledged.iter().filter_map(|position| self.rows.get(*position)) {
             ids.push(row.try_get(0)?);
             let created: OffsetDateTime = row.try_get(1)?;
-            span = Some(span.map_or((created, created), |(first, last)| {
-                (first.min(created), last.max(created))
-            }));
+            span = Some(
+                span.map_or((created, created), |(first, last)| (first.min(created), last.max(created))),
+            );
         }
         let marked = match span {
             Some((first, last)) => {

@@ -73,10 +73,7 @@ impl Options {
                 self.idle_in_transaction_timeout_ms < self.keepalive_ms,
                 "keepalive_ms must exceed idle_in_transaction_timeout_ms",
             ),
-            (
-                self.send_deadline_ms < self.drain_grace_ms,
-                "drain_grace_ms must exceed send_deadline_ms",
-            ),
+            (self.send_deadline_ms < self.drain_grace_ms, "drain_grace_ms must exceed send_deadline_ms"),
         ];
         let broken: Vec<String> =
             rules.iter().filter(|(holds, _)| !holds).map(|(_, rule)| (*rule).to_owned()).collect();

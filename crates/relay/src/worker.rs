@@ -133,7 +133,8 @@ impl Worker {
                 return Err(error.into());
             }
         };
-        let limits = ClaimLimits { max_shards: as_i64(self.options.max_shards), max_rows: as_i64(self.batch) };
+        let limits =
+            ClaimLimits { max_shards: as_i64(self.options.max_shards), max_rows: as_i64(self.batch) };
         let claim = session.claim(&pending, self.start, limits).await?;
         self.start = (self.start + self.options.max_shards as i16) % SHARDS;
         let turn = self.publish(claim, producer).await;

@@ -28,7 +28,9 @@ impl CrashPoint {
 
 /// A value of [`VARIABLE`] that names no crash point.
 #[derive(Debug, thiserror::Error)]
-#[error("{VARIABLE}={0} is no crash point; there are `after-ack-before-mark` and `after-commit-before-offset`")]
+#[error(
+    "{VARIABLE}={0} is no crash point; there are `after-ack-before-mark` and `after-commit-before-offset`"
+)]
 pub struct UnknownPoint(String);
 
 static ARMED: OnceLock<Option<CrashPoint>> = OnceLock::new();

@@ -77,9 +77,7 @@ impl Supervisor {
         match (first, drained) {
             (Some(error), _) => Err(error),
             (None, Ok(())) => Ok(()),
-            (None, Err(_)) => {
-                Err(Error::Undrained { left: self.tasks.len(), grace_ms: grace.as_millis() })
-            }
+            (None, Err(_)) => Err(Error::Undrained { left: self.tasks.len(), grace_ms: grace.as_millis() }),
         }
     }
 

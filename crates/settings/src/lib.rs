@@ -55,10 +55,8 @@ pub fn load<T: DeserializeOwned>(
         }
         builder = builder.add_source(File::from(path).format(FileFormat::Toml));
     }
-    let environment = Environment::with_prefix(ENV_PREFIX)
-        .prefix_separator("__")
-        .separator("__")
-        .source(Some(variables));
+    let environment =
+        Environment::with_prefix(ENV_PREFIX).prefix_separator("__").separator("__").source(Some(variables));
     let mut merged: Value = builder.add_source(environment).build()?.try_deserialize()?;
 
     let problems = check::conform(&pattern, &mut merged);
@@ -131,8 +129,12 @@ mod tests {
         .unwrap_err()
         .to_string();
         for part in [
-            "`databse`", "did you mean `database`", "`database.max_conections`",
-            "did you mean `database.max_connections`", "`flags.verbose`", "`sources.orders.ulr`",
+            "`databse`",
+            "did you mean `database`",
+            "`database.max_conections`",
+            "did you mean `database.max_connections`",
+            "`flags.verbose`",
+            "`sources.orders.ulr`",
         ] {
             assert!(error.contains(part), "{part} not in {error}");
         }

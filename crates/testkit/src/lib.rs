@@ -1,1 +1,21 @@
-//! Test support.
+//! For tests only: a database per test and topics per test, on the real Postgres and Kafka that `make test` starts;
+//! relays in small; and waiting for a condition instead of for a time.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod history;
+mod postgres;
+mod process;
+mod relays;
+mod topics;
+mod until;
+
+pub use history::{History, history};
+pub use postgres::{TestDatabase, database};
+pub use process::{Service, run_to_end};
+pub use relays::{drain, relay_options, start_relay};
+pub use topics::{kafka, read, topic};
+pub use until::until;
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run the tests by `make test`"))
+}

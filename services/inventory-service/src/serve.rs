@@ -48,7 +48,8 @@ impl Tally {
     pub fn print(&self) {
         let (inserted, skipped) = (self.inserted.load(Relaxed), self.skipped.load(Relaxed));
         let dead = self.dead_letters.load(Relaxed);
-        let mut line = format!("processed={} inserted={inserted} skipped={skipped}", inserted + skipped + dead);
+        let mut line =
+            format!("processed={} inserted={inserted} skipped={skipped}", inserted + skipped + dead);
         if dead > 0 {
             line += &format!(" dead_letters={dead}");
         }

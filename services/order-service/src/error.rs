@@ -67,7 +67,9 @@ fn of_database(error: &DbErr) -> Status {
         database::Failure::Conflict => Status::aborted("lost against another call; try again"),
         database::Failure::Unavailable => {
             tracing::warn!(%error, "database unavailable");
-            Status::unavailable("the database is away; nothing is known to be stored, try again with the same key")
+            Status::unavailable(
+                "the database is away; nothing is known to be stored, try again with the same key",
+            )
         }
         database::Failure::Data => {
             tracing::error!(%error, "the database refused what the service took for valid");

@@ -4,9 +4,8 @@ use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
 use events::{OrderId, Sku};
 use proto::order::v1::{
-    self as pb, GetOrderRequest, GetOrderResponse, ListOrdersRequest, ListOrdersResponse,
-    PlaceOrderRequest, PlaceOrderResponse, WatchOrderRequest, WatchOrderResponse,
-    order_service_server::OrderService,
+    self as pb, GetOrderRequest, GetOrderResponse, ListOrdersRequest, ListOrdersResponse, PlaceOrderRequest,
+    PlaceOrderResponse, WatchOrderRequest, WatchOrderResponse, order_service_server::OrderService,
 };
 use sea_orm::DatabaseConnection;
 use tokio::sync::mpsc;
@@ -45,8 +44,7 @@ impl OrderService for Orders {
             .into_iter()
             .map(|line| RequestedLine { sku: Sku(line.sku), quantity: line.quantity })
             .collect();
-        let new =
-            NewOrder::parse(body.customer, lines, body.idempotency_key).map_err(Error::Invalid)?;
+        let new = NewOrder::parse(body.customer, lines, body.idempotency_key).map_err(Error::Invalid)?;
         let placed = place_order(&self.db, &self.topic, new).instrument(span).await?;
         let order = Some(message(placed.order));
         Ok(Response::new(PlaceOrderResponse { order, replayed: placed.replayed }))
@@ -77,9 +75,11 @@ impl OrderService for Orders {
         let customer = Some(body.customer.as_str()).filter(|customer| !customer.is_empty());
         let before = match body.page_token.as_str() {
             "" => None,
-            token => Some(token.parse::<OrderId>().map_err(|_| {
-                invalid("page_token", "must come from next_page_token".to_owned())
-            })?),
+            token => Some(
+                token
+                    .parse::<OrderId>()
+                    .map_err(|_| invalid("page_token", "must come from next_page_token".to_owned()))?,
+            ),
         };
         let page = list_orders(&self.db, customer, before, size.unsigned_abs().into()).await?;
         Ok(Response::new(ListOrdersResponse {

@@ -38,8 +38,7 @@ async fn main() -> anyhow::Result<()> {
     runtime::fault::arm_from_env()?;
     let shutdown = runtime::shutdown_token().context("signal handlers")?;
 
-    let options =
-        Options { exit_when_drained: args.exit_when_drained, print_records: args.print_records };
+    let options = Options { exit_when_drained: args.exit_when_drained, print_records: args.print_records };
     let end = publish(settings, options, shutdown).await;
 
     tokio::task::spawn_blocking(|| telemetry.finish()).await?;

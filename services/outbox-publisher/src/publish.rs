@@ -42,11 +42,7 @@ pub enum Error {
 ///
 /// # Errors
 /// Settings that make no sense, found before anything is connected; a task that failed.
-pub async fn publish(
-    settings: Settings,
-    options: Options,
-    shutdown: CancellationToken,
-) -> Result<(), Error> {
+pub async fn publish(settings: Settings, options: Options, shutdown: CancellationToken) -> Result<(), Error> {
     check(&settings)?;
     let health = Health::default();
     let mut tasks = Supervisor::new(shutdown.clone());

@@ -64,9 +64,5 @@ pub(crate) async fn delete_topics(brokers: &str) -> anyhow::Result<()> {
 }
 
 fn options(brokers: &str) -> KafkaOptions {
-    KafkaOptions {
-        brokers: brokers.to_owned(),
-        max_message_bytes: MAX_MESSAGE_BYTES,
-        partitions: PARTITIONS,
-    }
+    KafkaOptions { brokers: brokers.to_owned(), max_message_bytes: MAX_MESSAGE_BYTES, partitions: PARTITIONS }
 }

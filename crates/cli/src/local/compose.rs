@@ -57,8 +57,7 @@ pub(crate) async fn delete(profile: &Profile, state: &State) -> anyhow::Result<(
         state.postgres.as_ref().is_some_and(|postgres| matches!(postgres.how, PostgresKind::Compose));
     let kafka = state.kafka.as_ref().is_some_and(|kafka| matches!(kafka.how, KafkaKind::Compose));
     if postgres || kafka {
-        let output =
-            docker(profile, &["down", "--volumes"]).output().await.context("run docker compose")?;
+        let output = docker(profile, &["down", "--volumes"]).output().await.context("run docker compose")?;
         if !output.status.success() {
             bail!("docker compose down --volumes failed");
         }

@@ -17,7 +17,8 @@ const LOG4J_VERSION: &str = "2.24.3";
 pub(crate) async fn get() -> anyhow::Result<PathBuf> {
     let java = tokio::process::Command::new("java").arg("-version").output().await;
     let java = java.map_err(|_| anyhow::anyhow!("there is no Java"))?;
-    let major = java_major(&String::from_utf8_lossy(&java.stderr)).context("Java does not tell its version")?;
+    let major =
+        java_major(&String::from_utf8_lossy(&java.stderr)).context("Java does not tell its version")?;
     if major < 17 {
         bail!("Java is {major}, and Kafka 4 needs 17");
     }

@@ -79,7 +79,9 @@ async fn in_docker(profile: &Profile) -> anyhow::Result<Postgres> {
 
 async fn from_system(profile: &Profile, why_not_docker: &str) -> anyhow::Result<Postgres> {
     let bin = find_binaries().with_context(|| {
-        format!("no PostgreSQL on this machine ({why_not_docker}): install its server package, or start Docker")
+        format!(
+            "no PostgreSQL on this machine ({why_not_docker}): install its server package, or start Docker"
+        )
     })?;
     let data = data_folder(profile)?;
     let user = server_user()?;
@@ -179,9 +181,9 @@ fn data_folder(profile: &Profile) -> anyhow::Result<PathBuf> {
     let folder = profile.folder();
     std::fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
-    let open = folder.ancestors().all(|path| {
-        std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o001 != 0)
-    });
+    let open = folder
+        .ancestors()
+        .all(|path| std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o001 != 0));
     if open || !Uid::effective().is_root() {
         return Ok(folder.join("postgres"));
     }

@@ -23,7 +23,9 @@ pub enum ApplyError {
 }
 
 pub(super) enum Applied {
-    All { dead_letters: u64 },
+    All {
+        dead_letters: u64,
+    },
     /// Shutdown came first; what was not applied is not committed.
     Stopped,
 }

@@ -31,6 +31,8 @@ pub(super) struct Source {
     options: ConsumerOptions,
     /// Came while the consumer was waiting and belong to the next batch.
     ahead: VecDeque<Received>,
+    /// Behind what was settled, by topic and partition: all that may ever be committed.
+    settled: BTreeMap<(String, i32), i64>,
 }
 
 impl Source {
@@ -39,6 +41,8 @@ impl Source {
         config
             .set("group.id", &options.group)
             .set("enable.auto.commit", "false")
+            // What was handed out is not yet what was settled.
+            .set("enable.auto.offset.store", "false")
             .set("auto.offset.reset", "earliest")
             .set("partition.assignment.strategy", "cooperative-sticky")
             .set("isolation.level", "read_committed")
@@ -48,7 +52,12 @@ impl Source {
         let inner: StreamConsumer = config.create().map_err(Error::kafka("make a consumer"))?;
         let topics: Vec<&str> = options.topics.iter().map(String::as_str).collect();
         inner.subscribe(&topics).map_err(Error::kafka("subscribe"))?;
-        Ok(Self { inner: Arc::new(inner), options: options.clone(), ahead: VecDeque::new() })
+        Ok(Self {
+            inner: Arc::new(inner),
+            options: options.clone(),
+            ahead: VecDeque::new(),
+            settled: BTreeMap::new(),
+        })
     }
 
     /// The next batch, at least one record.
@@ -87,7 +96,11 @@ impl Source {
     }
 
     /// Waits with the partitions paused, polling on, so that the group does not take them away. True: shutdown came.
-    pub(super) async fn wait(&mut self, delay: Duration, shutdown: &CancellationToken) -> Result<bool, Error> {
+    pub(super) async fn wait(
+        &mut self,
+        delay: Duration,
+        shutdown: &CancellationToken,
+    ) -> Result<bool, Error> {
         self.set_paused(true);
         let until = tokio::time::Instant::now() + delay;
         let stopped = loop {
@@ -106,29 +119,25 @@ impl Source {
         Ok(stopped)
     }
 
-    /// Commits behind `records`. That it fails is no error: the records come again and are known then.
-    pub(super) fn commit(&self, records: &[Received]) {
-        let mut next: BTreeMap<(&str, i32), i64> = BTreeMap::new();
+    /// Commits behind `records`, which are settled. That it fails is no error: they come again and are known then.
+    pub(super) fn commit(&mut self, records: &[Received]) {
+        let mut next: BTreeMap<(String, i32), i64> = BTreeMap::new();
         for record in records {
-            next.insert((&record.topic, record.partition), record.offset + 1);
+            next.insert((record.topic.clone(), record.partition), record.offset + 1);
         }
-        let mut list = TopicPartitionList::new();
-        for ((topic, partition), offset) in next {
-            if let Err(error) = list.add_partition_offset(topic, partition, Offset::Offset(offset)) {
-                tracing::warn!(%error, topic, partition, offset, "offset not committed");
-            }
-        }
-        if let Err(error) = self.inner.commit(&list, CommitMode::Async) {
+        if let Err(error) = self.inner.commit(&offsets(&next), CommitMode::Async) {
             tracing::warn!(%error, "offsets not committed");
         }
+        self.settled.extend(next);
     }
 
-    /// Waits for the commits that are under way and leaves the group.
+    /// Commits once more and waits for it, then leaves the group.
     pub(super) async fn leave(self) {
-        let inner = self.inner;
+        let (inner, settled) = (self.inner, offsets(&self.settled));
         let ended = tokio::task::spawn_blocking(move || {
-            // "No offset stored" is the usual answer: nothing more to commit.
-            if let Err(error) = inner.commit_consumer_state(CommitMode::Sync) {
+            if settled.count() > 0
+                && let Err(error) = inner.commit(&settled, CommitMode::Sync)
+            {
                 tracing::debug!(%error, "last commit");
             }
             drop(inner);
@@ -153,9 +162,10 @@ impl Source {
     }
 
     fn set_paused(&self, paused: bool) {
-        let result = self.inner.assignment().and_then(|list| {
-            if paused { self.inner.pause(&list) } else { self.inner.resume(&list) }
-        });
+        let result = self
+            .inner
+            .assignment()
+            .and_then(|list| if paused { self.inner.pause(&list) } else { self.inner.resume(&list) });
         if let Err(error) = result {
             tracing::warn!(%error, paused, "partitions not paused or resumed");
         }
@@ -170,6 +180,16 @@ impl Source {
             false
         }))
     }
+}
+
+fn offsets(next: &BTreeMap<(String, i32), i64>) -> TopicPartitionList {
+    let mut list = TopicPartitionList::with_capacity(next.len());
+    for ((topic, partition), offset) in next {
+        if let Err(error) = list.add_partition_offset(topic, *partition, Offset::Offset(*offset)) {
+            tracing::warn!(%error, topic, partition, offset, "offset not committed");
+        }
+    }
+    list
 }
 
 fn at_end(consumer: &StreamConsumer) -> Result<bool, KafkaError> {

@@ -62,9 +62,9 @@ pub(super) fn of_delivery(error: &KafkaError) -> ProducerFailure {
             | RDKafkaErrorCode::UnknownPartition
             | RDKafkaErrorCode::InvalidTopic,
         ) => ProducerFailure::Topic(text),
-        Some(
-            RDKafkaErrorCode::TopicAuthorizationFailed | RDKafkaErrorCode::ClusterAuthorizationFailed,
-        ) => ProducerFailure::Unauthorized(text),
+        Some(RDKafkaErrorCode::TopicAuthorizationFailed | RDKafkaErrorCode::ClusterAuthorizationFailed) => {
+            ProducerFailure::Unauthorized(text)
+        }
         Some(
             RDKafkaErrorCode::Fatal
             | RDKafkaErrorCode::GaplessGuarantee

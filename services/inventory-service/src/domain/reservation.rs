@@ -93,7 +93,9 @@ mod tests {
     fn all_lines_or_none() {
         let mut stock = levels(&[("latte", 5), ("mocha", 1)]);
         let decision = reserve(&order(&[("latte", 2), ("mocha", 2)]), &mut stock);
-        assert!(matches!(&decision, Decision::Rejected(short) if short.len() == 1 && short[0].available == 1));
+        assert!(
+            matches!(&decision, Decision::Rejected(short) if short.len() == 1 && short[0].available == 1)
+        );
         assert_eq!(stock, levels(&[("latte", 5), ("mocha", 1)]));
 
         assert!(matches!(reserve(&order(&[("latte", 5)]), &mut stock), Decision::Reserved(_)));

@@ -47,8 +47,7 @@ pub(crate) async fn finish(
         return Ok(());
     }
     let ids: Vec<String> = decisions.keys().cloned().collect();
-    let statuses: Vec<String> =
-        decisions.values().map(|decision| decision.status().to_owned()).collect();
+    let statuses: Vec<String> = decisions.values().map(|decision| decision.status().to_owned()).collect();
     tx.execute_raw(statement(FINISH, [ids.into(), statuses.into()])).await?;
 
     let (mut orders, mut skus, mut quantities) = (Vec::new(), Vec::new(), Vec::new());

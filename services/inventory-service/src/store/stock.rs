@@ -18,10 +18,7 @@ update stock
  where stock.sku = level.sku";
 
 /// Locks the rows of `skus`, in the order of sku, and returns how many there are of each.
-pub(crate) async fn lock(
-    tx: &DatabaseTransaction,
-    skus: BTreeSet<Sku>,
-) -> Result<Levels, DbErr> {
+pub(crate) async fn lock(tx: &DatabaseTransaction, skus: BTreeSet<Sku>) -> Result<Levels, DbErr> {
     let skus: Vec<String> = skus.into_iter().map(|sku| sku.0).collect();
     let rows = tx.query_all_raw(statement(LOCK, [skus.into()])).await?;
     rows.iter().map(|row| Ok((Sku(row.try_get_by_index(0)?), row.try_get_by_index(1)?))).collect()

@@ -181,7 +181,8 @@ mod tests {
         }
         assert_eq!(refused("ada", vec![line("latte", 1), line("latte", 2)], KEY), "lines[1].sku");
         assert_eq!(refused("ada", vec![line("la\0tte", 1)], KEY), "lines[0].sku");
-        for key in ["", "short", "with space in the middle", "sch\u{f6}n-0123456789abcdef", &"k".repeat(256)] {
+        for key in ["", "short", "with space in the middle", "sch\u{f6}n-0123456789abcdef", &"k".repeat(256)]
+        {
             assert_eq!(refused("ada", good(), key), "idempotency_key", "{key}");
         }
     }

@@ -30,8 +30,6 @@ pub(crate) async fn find(
     let found = Entity::find().filter(Column::Sku.is_in(skus)).all(db).await?;
     Ok(found
         .into_iter()
-        .map(|item| {
-            (Sku(item.sku), MenuItem { price_minor: item.price_minor, currency: item.currency })
-        })
+        .map(|item| (Sku(item.sku), MenuItem { price_minor: item.price_minor, currency: item.currency }))
         .collect())
 }

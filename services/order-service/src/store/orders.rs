@@ -3,7 +3,7 @@
 use events::{OrderId, OrderLine, Sku};
 use sea_orm::{
     ActiveValue::{NotSet, Set},
-    QueryOrder, QuerySelect, TryInsertResult,
+    QueryOrder, QuerySelect,
     entity::prelude::*,
     sea_query::OnConflict,
 };
@@ -62,10 +62,9 @@ pub(crate) async fn insert(
         created_at: NotSet,
     };
     let taken = OnConflict::column(Column::IdempotencyKey).do_nothing().to_owned();
-    match Entity::insert(row).on_conflict(taken).try_insert().exec_with_returning(tx).await? {
-        TryInsertResult::Inserted(made) => Ok(Some((OrderId(made.id), made.created_at))),
-        TryInsertResult::Conflicted | TryInsertResult::Empty => Ok(None),
-    }
+    // As a list: of one row the library takes "nothing returned" for an error.
+    let made = Entity::insert_many([row]).on_conflict(taken).exec_with_returning(tx).await?;
+    Ok(made.first().map(|made| (OrderId(made.id), made.created_at)))
 }
 
 /// The order that was placed under `key`, with the fingerprint of its request.

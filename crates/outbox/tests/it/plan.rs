@@ -1,0 +1,82 @@
+//! The claim's and the mark's plans, held by the pages that they touch, in the states in which the planner is tempted:
+//! everything pending, and much published; with stale statistics and with fresh ones.
+
+use outbox::migrations;
+use tokio_postgres::Client;
+
+const FETCH: &str = include_str!("../../sql/fetch_pending.sql");
+const PENDING: &str = include_str!("../../sql/pending_shards.sql");
+const MARK: &str = include_str!("../../sql/mark_published.sql");
+const SETTINGS: &str = include_str!("../../sql/claim_settings.sql");
+
+/// A claim of 16 shards and 2,000 rows: the rows' own pages, and an index descent for each shard. A walk of the
+/// primary key past the published rows or other shards' rows would be above 10,000.
+const FETCH_PAGES: i64 = 4_000;
+/// 64 descents, none deeper than three pages, into each of the table's partitions.
+const PENDING_PAGES: i64 = 600;
+const MARK_PAGES: i64 = 2_000;
+
+async fn pages(client: &Client, sql: &str) -> i64 {
+    let explain = format!("explain (analyze, buffers, format json) {sql}");
+    let plan: serde_json::Value = client.query_one(&explain, &[]).await.unwrap().get(0);
+    let top = &plan[0]["Plan"];
+    top["Shared Hit Blocks"].as_i64().unwrap() + top["Shared Read Blocks"].as_i64().unwrap()
+}
+
+async fn check(client: &Client, state: &str) {
+    // As the relay runs it: outside of a claim, with the server's own settings.
+    let pending = pages(client, PENDING).await;
+    assert!(pending <= PENDING_PAGES, "the look for pending shards touches {pending} pages when {state}");
+    client.batch_execute(&format!("begin; {SETTINGS}")).await.unwrap();
+    let shards = "'{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}'";
+    let prepare = format!("prepare fetch_rows (smallint[], bigint, bigint) as {FETCH}");
+    client.batch_execute(&prepare).await.unwrap();
+    let fetch = pages(client, &format!("execute fetch_rows ({shards}, 125, 2000)")).await;
+    client.batch_execute("deallocate fetch_rows; rollback").await.unwrap();
+    assert!(fetch <= FETCH_PAGES, "fetch touches {fetch} pages when {state}");
+}
+
+async fn fill(client: &Client, rows: u32) {
+    let insert = format!(
+        "insert into outbox (aggregate_id, topic, payload)
+         select 'a-' || n % 10000, 't', jsonb_build_object('text', repeat('x', 250))
+           from generate_series(1, {rows}) n"
+    );
+    client.batch_execute(&insert).await.unwrap();
+}
+
+#[tokio::test]
+async fn plans_hold_with_all_pending_and_after_200_000_published_rows() {
+    let database = testkit::database(migrations("shop")).await;
+    let client = database.client().await;
+    client.batch_execute("alter table outbox_default set (autovacuum_enabled = off)").await.unwrap();
+
+    fill(&client, 200_000).await;
+    check(&client, "200,000 are pending, never analyzed").await;
+    client.batch_execute("analyze outbox").await.unwrap();
+    check(&client, "200,000 are pending, just analyzed").await;
+
+    client.batch_execute("update outbox set published_at = clock_timestamp()").await.unwrap();
+    client.batch_execute("vacuum outbox").await.unwrap();
+    fill(&client, 20_000).await;
+    check(&client, "200,000 are published, statistics of before").await;
+    client.batch_execute("analyze outbox").await.unwrap();
+    check(&client, "200,000 are published, just analyzed").await;
+
+    mark_stays_in_its_rows(&client).await;
+}
+
+/// Marking 100 rows touches some pages a row (heap, two indexes, the new version), whatever the table's size.
+async fn mark_stays_in_its_rows(client: &Client) {
+    client.batch_execute(&format!("begin; {SETTINGS}")).await.unwrap();
+    let prepare = format!("prepare mark (bigint[], timestamptz, timestamptz) as {MARK}");
+    client.batch_execute(&prepare).await.unwrap();
+    let picked = "select array_agg(id)::text, min(created_at)::text, max(created_at)::text
+                    from (select id, created_at from outbox where published_at is null order by id limit 100) o";
+    let row = client.query_one(picked, &[]).await.unwrap();
+    let (ids, first, last): (&str, &str, &str) = (row.get(0), row.get(1), row.get(2));
+    let mark = format!("execute mark ('{ids}', '{first}', '{last}')");
+    let pages = pages(client, &mark).await;
+    client.batch_execute("rollback").await.unwrap();
+    assert!(pages <= MARK_PAGES, "marking 100 rows touches {pages} pages");
+}

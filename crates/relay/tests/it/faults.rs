@@ -1,0 +1,151 @@
+//! Brokers that are away, rows that cannot be sent, topics that are not as declared.
+
+use std::collections::BTreeMap;
+
+use messaging::KafkaOptions;
+use relay::{Mode, Options, Source, Target, Turn, TurnError, Worker};
+use testkit::{TestDatabase, drain, history, relay_options, start_relay, until};
+use tokio_util::sync::CancellationToken;
+
+fn worker(database: &TestDatabase, kafka: &KafkaOptions, declared: BTreeMap<String, usize>) -> Worker {
+    let source = Source { name: "test".to_owned(), url: database.url.clone(), workers: 1 };
+    let target = Target { kafka: kafka.clone(), declared };
+    let options = Options { connect_timeout_ms: 5_000, ..relay_options() };
+    Worker::new(source, target, options, None)
+}
+
+async fn insert(database: &TestDatabase, aggregate: &str, topic: &str, count: u32) {
+    let insert = format!(
+        "insert into outbox (aggregate_id, topic, payload)
+         select '{aggregate}', '{topic}', '{{}}' from generate_series(1, {count})"
+    );
+    database.client().await.batch_execute(&insert).await.unwrap();
+}
+
+async fn pending(database: &TestDatabase) -> i64 {
+    database.number("select count(*) from outbox where published_at is null").await
+}
+
+#[tokio::test]
+async fn while_the_broker_is_away_no_shard_is_locked_and_afterwards_all_flows() {
+    let kafka = testkit::kafka();
+    let topic = testkit::topic(&kafka, None).await;
+    let database = testkit::database(outbox::migrations("shop")).await;
+    insert(&database, "a", &topic, 10).await;
+
+    let away = KafkaOptions { brokers: "127.0.0.1:1".to_owned(), ..kafka.clone() };
+    let mut relay = worker(&database, &away, BTreeMap::new());
+    let turn = tokio::spawn(async move {
+        let turn = relay.drain_once().await;
+        relay.close().await;
+        turn
+    });
+    let in_transaction = "select count(*) from pg_stat_activity where datname = current_database()
+                           and application_name = 'brew-relay' and xact_start is not null
+                           and state <> 'active'";
+    while !turn.is_finished() {
+        assert_eq!(database.number(in_transaction).await, 0, "a transaction waits for the broker");
+        tokio::task::yield_now().await;
+    }
+    assert!(matches!(turn.await.unwrap(), Err(TurnError::Kafka(messaging::Error::BrokerAway(_)))));
+    assert_eq!(pending(&database).await, 10);
+
+    drain(&database.url, &kafka).await;
+    assert_eq!(history(&testkit::read(&topic).await).ids.len(), 10);
+}
+
+#[tokio::test]
+async fn a_topic_that_comes_later_gets_its_rows_then_and_in_order() {
+    let kafka = testkit::kafka();
+    let topic = testkit::topic(&kafka, None).await;
+    let database = testkit::database(outbox::migrations("shop")).await;
+    let later = format!("{topic}.later");
+    insert(&database, "a", &later, 5).await;
+    insert(&database, "b", &topic, 5).await;
+    let shutdown = CancellationToken::new();
+    let relay = start_relay(&database.url, &kafka, relay_options(), Mode::Forever, &shutdown);
+    until("the known topic's rows", async || (pending(&database).await == 5).then_some(())).await;
+
+    let spec = messaging::admin::TopicSpec {
+        name: later.clone(),
+        partitions: 6,
+        replication: 1,
+        retention_ms: 3_600_000,
+        extra_bytes: 0,
+    };
+    messaging::admin::create(&kafka, &[spec], std::time::Duration::from_secs(20)).await.unwrap();
+    until("the new topic's rows", async || (pending(&database).await == 0).then_some(())).await;
+    shutdown.cancel();
+    relay.await.unwrap();
+    let history = history(&testkit::read(&later).await);
+    assert_eq!((history.ids.len(), history.out_of_order().len()), (5, 0));
+}
+
+/// One record in the middle that the broker refuses: its aggregate stops there, nothing overtakes it, the others flow.
+#[tokio::test]
+async fn a_refused_record_stops_its_aggregate_and_no_other() {
+    let kafka = testkit::kafka();
+    let narrow = KafkaOptions { max_message_bytes: 5_000, ..kafka.clone() };
+    let topic = testkit::topic(&narrow, None).await;
+    let database = testkit::database(outbox::migrations("shop")).await;
+    insert(&database, "bad", &topic, 3).await;
+    let noise = format!(
+        "insert into outbox (aggregate_id, topic, payload) select 'bad', '{topic}',
+             to_jsonb(string_agg(md5(n::text), '')) from generate_series(1, 1000) n"
+    );
+    database.client().await.batch_execute(&noise).await.unwrap();
+    insert(&database, "bad", &topic, 3).await;
+    for n in 0..20 {
+        insert(&database, &format!("good-{n}"), &topic, 3).await;
+    }
+    let shutdown = CancellationToken::new();
+    let relay = start_relay(&database.url, &kafka, relay_options(), Mode::Forever, &shutdown);
+    until("all but the bad one and its successors", async || (pending(&database).await == 4).then_some(()))
+        .await;
+    shutdown.cancel();
+    relay.await.unwrap();
+
+    let history = history(&testkit::read(&topic).await);
+    assert_eq!(history.out_of_order(), [""; 0]);
+    assert_eq!(history.first_seen["bad"], [1, 2, 3]);
+    assert_eq!(history.ids.len(), 63);
+    let marked = "select count(*) from outbox where aggregate_id = 'bad' and published_at is not null";
+    assert_eq!(database.number(marked).await, 3);
+}
+
+#[tokio::test]
+async fn nothing_is_published_while_a_topic_has_another_partition_count_than_declared() {
+    let kafka = testkit::kafka();
+    let topic = testkit::topic(&kafka, None).await;
+    let database = testkit::database(outbox::migrations("shop")).await;
+    insert(&database, "a", &topic, 1).await;
+    let mut relay = worker(&database, &kafka, BTreeMap::from([(topic.clone(), 12)]));
+    let turn = relay.drain_once().await;
+    assert!(matches!(
+        turn,
+        Err(TurnError::Kafka(messaging::Error::PartitionCount { found: 6, declared: 12, .. }))
+    ));
+    assert!(testkit::read(&topic).await.is_empty());
+
+    let mut relay = worker(&database, &kafka, BTreeMap::from([(topic.clone(), 6)]));
+    assert_eq!(relay.drain_once().await.unwrap(), Turn::Moved { rows: 1 });
+    assert_eq!(relay.drain_once().await.unwrap(), Turn::Idle);
+}
+
+#[tokio::test]
+async fn options_that_do_not_fit_are_refused_before_anything_is_connected() {
+    let source = Source { name: "x".to_owned(), url: "nowhere".to_owned(), workers: 1 };
+    let target = Target { kafka: testkit::kafka(), declared: BTreeMap::new() };
+    let options = Options { keepalive_ms: 1, ..relay_options() };
+    let end = relay::run(
+        source,
+        target,
+        options,
+        Mode::Forever,
+        runtime::Health::default(),
+        None,
+        CancellationToken::new(),
+    )
+    .await;
+    assert!(end.unwrap_err().to_string().contains("keepalive_ms"));
+}

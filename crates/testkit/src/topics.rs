@@ -1,0 +1,51 @@
+//! Topics for one test.
+
+use std::time::Duration;
+
+use messaging::{
+    KafkaOptions, Received,
+    admin::{self, TopicSpec},
+    read_all,
+};
+use uuid::Uuid;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The real Kafka that `make test` started.
+///
+/// # Panics
+/// Outside of `make test`.
+#[must_use]
+pub fn kafka() -> KafkaOptions {
+    KafkaOptions { brokers: crate::variable("BREW_TEST_KAFKA"), max_message_bytes: 1_000_000, partitions: 6 }
+}
+
+/// Makes a topic that no other test knows, with `options.partitions`, and its dead letter topic for `consumer` if one
+/// is named.
+///
+/// # Panics
+/// When Kafka refuses.
+pub async fn topic(options: &KafkaOptions, consumer: Option<&str>) -> String {
+    let name = format!("test.{}", Uuid::new_v4().simple());
+    let spec = |name: String| TopicSpec {
+        name,
+        partitions: options.partitions,
+        replication: 1,
+        retention_ms: 3_600_000,
+        extra_bytes: 0,
+    };
+    let mut specs = vec![spec(name.clone())];
+    if let Some(consumer) = consumer {
+        specs.push(spec(events::topic::dead_letter(&name, consumer)).of_dead_letters());
+    }
+    admin::create(options, &specs, TIMEOUT).await.unwrap();
+    name
+}
+
+/// Every record of a topic.
+///
+/// # Panics
+/// When Kafka does not answer.
+pub async fn read(topic: &str) -> Vec<Received> {
+    read_all(&kafka(), topic, TIMEOUT).await.unwrap()
+}

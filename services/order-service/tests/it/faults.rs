@@ -1,0 +1,56 @@
+//! What a fault in the middle leaves behind: nothing.
+
+use tonic::Code;
+
+use crate::shop::{Shop, order};
+
+#[tokio::test]
+async fn a_failing_outbox_insert_leaves_no_order() {
+    let shop = Shop::open().await;
+    let client = shop.database.client().await;
+    client.batch_execute("alter table outbox rename to outbox_away").await.unwrap();
+    let status = shop.place(order(&[("latte", 1)])).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+    client.batch_execute("alter table outbox_away rename to outbox").await.unwrap();
+    assert_eq!(shop.rows().await, (0, 0, 0));
+    shop.place(order(&[("latte", 1)])).await.unwrap();
+    assert_eq!(shop.rows().await, (1, 1, 1));
+}
+
+/// The connection dies after the order is inserted and before its event is: a trigger ends the session that runs it.
+#[tokio::test]
+async fn a_connection_that_dies_between_the_two_inserts_leaves_no_order() {
+    let shop = Shop::open().await;
+    let client = shop.database.client().await;
+    client
+        .batch_execute(
+            "create function die() returns trigger language plpgsql as
+                 $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$;
+             create trigger die before insert on outbox_default for each row execute function die();",
+        )
+        .await
+        .unwrap();
+    let status = shop.place(order(&[("latte", 1)])).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+    client.batch_execute("drop trigger die on outbox_default").await.unwrap();
+    assert_eq!(shop.rows().await, (0, 0, 0));
+}
+
+#[tokio::test]
+async fn while_postgres_is_away_calls_are_unavailable_and_afterwards_they_work() {
+    let shop = Shop::open().await;
+    shop.place(order(&[("latte", 1)])).await.unwrap();
+    let name = shop.database.url.rsplit('/').next().unwrap().to_owned();
+    let admin = testkit::database(Vec::new()).await.client().await;
+    let away = format!(
+        "alter database {name} allow_connections false;
+         select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'"
+    );
+    admin.batch_execute(&away).await.unwrap();
+    let status = shop.place(order(&[("latte", 1)])).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+    assert!(!status.message().contains("postgres://"));
+    admin.batch_execute(&format!("alter database {name} allow_connections true")).await.unwrap();
+    shop.place(order(&[("latte", 1)])).await.unwrap();
+    assert_eq!(shop.rows().await, (2, 2, 2));
+}
