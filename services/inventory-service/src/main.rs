@@ -46,14 +46,8 @@ async fn main() -> anyhow::Result<()> {
         let db = database::connect(&settings.database).await?;
         database::migrate(&db, migrations()).await.context("migrate")
     } else {
-        let (exit_when_idle, print_records) = (args.exit_when_idle, args.print_records);
-        let tally = Arc::new(Tally::default());
-        let end = serve(settings, Options { exit_when_idle, print_records }, Arc::clone(&tally), shutdown);
-        let end = end.await.map_err(Into::into);
-        if print_records {
-            tally.print();
-        }
-        end
+        let options = Options { exit_when_idle: args.exit_when_idle, print_records: args.print_records };
+        serve(settings, options, Arc::new(Tally::default()), shutdown).await.map_err(Into::into)
     };
 
     tokio::task::spawn_blocking(|| telemetry.finish()).await?;

@@ -28,7 +28,7 @@ const CONSUMER: &str = "inventory-service";
 pub struct Options {
     /// Stop when the topics are read to their end.
     pub exit_when_idle: bool,
-    /// Print an `INSERT` or `DUP` line for each event.
+    /// Print an `INSERT` or `DUP` line for each event, and the sums at the end.
     pub print_records: bool,
 }
 
@@ -44,8 +44,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Prints the sums in one line.
-    pub fn print(&self) {
+    fn print(&self) {
         let (inserted, skipped) = (self.inserted.load(Relaxed), self.skipped.load(Relaxed));
         let dead = self.dead_letters.load(Relaxed);
         let mut line =
@@ -75,18 +74,21 @@ pub async fn serve(
     let mut tasks = Supervisor::new(shutdown.clone());
     let admin = shutdown.child_token();
     tasks.spawn("admin", serve_admin(settings.admin.address, Health::default(), admin.clone()));
-    let pool = db.clone();
+    let (pool, counts) = (db.clone(), Arc::clone(&tally));
     tasks.spawn("consumer", async move {
         let apply = |batch: Vec<Arc<Delivery>>| {
-            apply(pool.clone(), topic.clone(), options.print_records, Arc::clone(&tally), batch)
+            apply(pool.clone(), topic.clone(), options.print_records, Arc::clone(&counts), batch)
         };
         let done = consumer.run(decode, apply, mode, shutdown).await?;
-        tally.dead_letters.fetch_add(done.dead_letters, Relaxed);
+        counts.dead_letters.fetch_add(done.dead_letters, Relaxed);
         admin.cancel();
         Ok::<(), messaging::Error>(())
     });
     tasks.run(Duration::from_millis(settings.drain_grace_ms)).await?;
     db.close().await?;
+    if options.print_records {
+        tally.print();
+    }
     Ok(())
 }
 

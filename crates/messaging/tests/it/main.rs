@@ -1,4 +1,5 @@
 //! Kafka's client against a real broker and, where faults must come on command, against the mock cluster.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod consumer;
 mod false_ack;

@@ -52,7 +52,7 @@ async fn each_kind_of_poison_is_a_dead_letter_with_its_reason() {
     assert_eq!(shelf.consume("a").await, (0, 0, 0));
 }
 
-/// What can be read and cannot be stored: the sku is longer than an index takes. Its neighbours in the batch are applied.
+/// What can be read and cannot be stored is found by splitting the batch; its neighbours are applied.
 #[tokio::test]
 async fn what_the_database_refuses_is_a_dead_letter_and_its_neighbours_are_applied() {
     let shelf = Shelf::new().await;
