@@ -47,3 +47,11 @@ pub async fn connect(options: &Options) -> Result<DatabaseConnection, Error> {
         .sqlx_logging(false);
     Ok(Database::connect(connect).await?)
 }
+
+/// Asks the database for a sign of life.
+///
+/// # Errors
+/// It gives none within the pool's acquire timeout.
+pub async fn ping(db: &DatabaseConnection) -> Result<(), Error> {
+    Ok(db.ping().await?)
+}

@@ -71,6 +71,26 @@ pub async fn create(
     Ok(found)
 }
 
+/// Checks that each of `names` is there with the partitions that `options` declare: what is keyed by aggregate must
+/// not be spread anew.
+///
+/// # Errors
+/// The broker is away, a topic is not there, or it has another number of partitions.
+pub async fn check(options: &KafkaOptions, names: &[String], timeout: Duration) -> Result<(), Error> {
+    let found = topics(options, timeout).await?;
+    for name in names {
+        match found.get(name) {
+            None => return Err(Error::NoTopic(name.clone())),
+            Some(count) if *count != options.partitions => {
+                let (topic, declared) = (name.clone(), options.partitions);
+                return Err(Error::PartitionCount { topic, found: *count, declared });
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
 async fn make(options: &KafkaOptions, specs: &[&TopicSpec], timeout: Duration) -> Result<(), Error> {
     let limits: Vec<(String, String)> = specs
         .iter()

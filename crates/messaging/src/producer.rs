@@ -214,9 +214,9 @@ impl Producer {
             if held.contains(&(record.topic, record.key)) {
                 continue;
             }
-            self.acks.expect(*position);
+            self.acks.expect_one();
             let Err((error, _)) = inner.send(base_record(record, *position)) else { continue };
-            self.acks.unexpect();
+            self.acks.expect_one_less();
             held.insert((record.topic, record.key));
             match failure::of_enqueue(&error, self.options.max_message_bytes) {
                 Ok(reason) => refused.push((*position, reason)),

@@ -29,6 +29,8 @@ create table outbox (
     -- Pending (attempts = 0), retrying (attempts > 0), published, parked or discarded: never two at once.
     constraint outbox_one_state check (num_nonnulls(published_at, parked_at, discarded_at) <= 1),
     constraint outbox_parked_has_reason check (parked_at is null or last_error is not null),
+    -- Anything else comes from a writer by mistake, and some clients cannot even read it.
+    constraint outbox_created_at_sane check (created_at >= '2000-01-01' and created_at < '3000-01-01'),
     constraint outbox_aggregate_id_length check (length(aggregate_id) between 1 and 255),
     constraint outbox_topic_name check (topic ~ '^[a-zA-Z0-9._-]{1,249}$'),
     constraint outbox_headers_object check (jsonb_typeof(headers) = 'object'),

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value as Json;
 use time::OffsetDateTime;
 use tokio_postgres::{IsolationLevel, Row, Transaction};
 use uuid::Uuid;
@@ -100,7 +101,7 @@ impl Claim<'_> {
     /// The rows, per shard in id order.
     ///
     /// # Errors
-    /// Only if the table is not the one of this crate's migrations, or if a row's headers are no object of texts.
+    /// Only if the table is not the one of this crate's migrations.
     pub fn rows(&self) -> Result<Vec<PendingRow<'_>>, Error> {
         self.rows.iter().map(pending_row).collect()
     }
@@ -144,13 +145,8 @@ impl Claim<'_> {
 }
 
 fn pending_row(row: &Row) -> Result<PendingRow<'_>, Error> {
-    let id = row.try_get(0)?;
-    let headers = match row.try_get::<_, Option<&str>>(8)? {
-        Some(text) => serde_json::from_str(text).map_err(|source| Error::Headers { id, source })?,
-        None => BTreeMap::new(),
-    };
     Ok(PendingRow {
-        id,
+        id: row.try_get(0)?,
         created_at: row.try_get(1)?,
         aggregate_id: row.try_get(2)?,
         topic: row.try_get(3)?,
@@ -158,6 +154,20 @@ fn pending_row(row: &Row) -> Result<PendingRow<'_>, Error> {
         event_id: row.try_get(5)?,
         event_type: row.try_get(6)?,
         source: row.try_get(7)?,
-        headers,
+        headers: headers(row.try_get(8)?),
     })
+}
+
+/// Any writer can put anything into the column that the table lets pass, so nothing here may fail: a row that cannot
+/// be read would hold up its neighbours. What is no text becomes its JSON.
+fn headers(column: Option<&str>) -> BTreeMap<String, String> {
+    let parsed: BTreeMap<String, Json> =
+        column.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    parsed
+        .into_iter()
+        .map(|(name, value)| match value {
+            Json::String(text) => (name, text),
+            other => (name, other.to_string()),
+        })
+        .collect()
 }

@@ -32,14 +32,6 @@ pub enum Error {
     /// TLS cannot be set up.
     #[error("outbox session: TLS")]
     Tls(#[from] native_tls::Error),
-    /// A row whose headers are no object of texts.
-    #[error("outbox row {id} has headers that are no object of texts")]
-    Headers {
-        /// Which row.
-        id: i64,
-        /// The parser's word.
-        source: serde_json::Error,
-    },
     /// The event cannot be written as JSON.
     #[error("event as JSON")]
     Json(#[from] serde_json::Error),

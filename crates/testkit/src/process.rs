@@ -51,8 +51,8 @@ fn command(program: &str, arguments: &[&str], settings: &[(&str, &str)]) -> Comm
     let mut command = Command::new(program);
     command
         .args(arguments)
-        .envs(settings.iter().copied())
         .env("BREW__ADMIN__ADDRESS", "127.0.0.1:0")
+        .envs(settings.iter().copied())
         .stdin(Stdio::null())
         .kill_on_drop(true);
     command

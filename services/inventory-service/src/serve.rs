@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use messaging::{ApplyError, ConsumeMode, Consumer};
+use messaging::{ApplyError, ConsumeMode, Consumer, admin};
 use runtime::{
     Health, Supervisor,
     fault::{CrashPoint, crash_if_armed},
@@ -22,6 +22,9 @@ use crate::{Error, app::reserve_stock, consumer::Delivery, decode, settings::Set
 
 /// Names this consumer in `processed_outbox_ids` and in dead letter topics.
 const CONSUMER: &str = "inventory-service";
+
+const TOPICS_TIMEOUT: Duration = Duration::from_secs(5);
+const TOPICS_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the command line adds to the settings.
 #[derive(Debug, Clone, Copy, Default)]
@@ -67,15 +70,19 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let db = database::connect(&settings.database).await?;
-    let consumer = Consumer::new(&settings.kafka, &settings.consumer, CONSUMER)?;
+    let health = Health::default();
+    health.not_ready("topics", "not looked at yet");
     let mode = if options.exit_when_idle { ConsumeMode::UntilIdle } else { ConsumeMode::Forever };
     let topic = settings.topics.inventory.clone();
 
     let mut tasks = Supervisor::new(shutdown.clone());
     let admin = shutdown.child_token();
-    tasks.spawn("admin", serve_admin(settings.admin.address, Health::default(), admin.clone()));
+    tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), admin.clone()));
     let (pool, counts) = (db.clone(), Arc::clone(&tally));
+    let grace = Duration::from_millis(settings.drain_grace_ms);
     tasks.spawn("consumer", async move {
+        topics_as_declared(&settings, &health, &shutdown).await;
+        let consumer = Consumer::new(&settings.kafka, &settings.consumer, CONSUMER)?;
         let apply = |batch: Vec<Arc<Delivery>>| {
             apply(pool.clone(), topic.clone(), options.print_records, Arc::clone(&counts), batch)
         };
@@ -84,12 +91,25 @@ pub async fn serve(
         admin.cancel();
         Ok::<(), messaging::Error>(())
     });
-    tasks.run(Duration::from_millis(settings.drain_grace_ms)).await?;
+    tasks.run(grace).await?;
     db.close().await?;
     if options.print_records {
         tally.print();
     }
     Ok(())
+}
+
+/// Waits until the topics are there with as many partitions as declared, or for `shutdown`.
+async fn topics_as_declared(settings: &Settings, health: &Health, shutdown: &CancellationToken) {
+    while let Err(error) = admin::check(&settings.kafka, &settings.consumer.topics, TOPICS_TIMEOUT).await {
+        tracing::warn!(%error, "not consuming yet");
+        health.not_ready("topics", error.to_string());
+        tokio::select! {
+            () = tokio::time::sleep(TOPICS_AGAIN) => {}
+            () = shutdown.cancelled() => return,
+        }
+    }
+    health.ready("topics");
 }
 
 async fn apply(

@@ -1,9 +1,10 @@
 //! The running service: gRPC with health and reflection, and the admin port, under one supervisor.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use proto::order::v1::order_service_server::OrderServiceServer;
 use runtime::{Health, Supervisor, serve_admin};
+use sea_orm::DatabaseConnection;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +16,9 @@ use crate::{Error, grpc::Orders, settings::Settings};
 const MAX_REQUEST_BYTES: usize = 2 * 1024 * 1024;
 /// tonic sets no limit of its own.
 const MAX_STREAMS: u32 = 256;
+
+const DATABASE: &str = "database";
+const PING_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves until `shutdown`, then ends the calls that are under way. `listener` is bound by the caller, who so knows
 /// the port.
@@ -50,7 +54,8 @@ pub async fn serve(
         .add_service(orders);
 
     let mut tasks = Supervisor::new(shutdown.clone());
-    tasks.spawn("admin", serve_admin(settings.admin.address, health, shutdown.clone()));
+    tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), shutdown.clone()));
+    tasks.spawn("readiness", watch_database(db.clone(), health, shutdown.clone()));
     let ending = shutdown.clone();
     tasks.spawn("grpc", async move {
         server
@@ -61,4 +66,24 @@ pub async fn serve(
     tasks.run(Duration::from_millis(settings.drain_grace_ms)).await?;
     db.close().await?;
     Ok(())
+}
+
+/// Not ready while the database is away.
+async fn watch_database(
+    db: DatabaseConnection,
+    health: Health,
+    shutdown: CancellationToken,
+) -> Result<(), Infallible> {
+    health.not_ready(DATABASE, "not asked yet");
+    loop {
+        match database::ping(&db).await {
+            Ok(()) => health.ready(DATABASE),
+            // Not the error's text: it may name hosts and users, and the port is open to whoever can reach it.
+            Err(_) => health.not_ready(DATABASE, "away"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PING_EVERY) => {}
+            () = shutdown.cancelled() => return Ok(()),
+        }
+    }
 }

@@ -42,11 +42,11 @@ impl Acks {
         *self.batch() = Batch { acks: vec![None; records], outstanding: 0, failure: None };
     }
 
-    pub(super) fn expect(&self, _position: usize) {
+    pub(super) fn expect_one(&self) {
         self.batch().outstanding += 1;
     }
 
-    pub(super) fn unexpect(&self) {
+    pub(super) fn expect_one_less(&self) {
         let mut batch = self.batch();
         batch.outstanding = batch.outstanding.saturating_sub(1);
     }

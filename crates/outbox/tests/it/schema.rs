@@ -42,6 +42,10 @@ async fn rows_that_could_not_be_sent_are_not_born() {
         let error = client.batch_execute(&insert).await.unwrap_err();
         assert_eq!(error.as_db_error().unwrap().constraint(), Some(constraint));
     }
+    let date =
+        "insert into outbox (aggregate_id, topic, payload, created_at) values ('a', 't', '{}', 'infinity')";
+    let error = client.batch_execute(date).await.unwrap_err();
+    assert_eq!(error.as_db_error().unwrap().constraint(), Some("outbox_created_at_sane"));
     let two_states = "insert into outbox (aggregate_id, topic, payload, published_at, parked_at, last_error)
                       values ('a', 't', '{}', now(), now(), 'x')";
     let error = client.batch_execute(two_states).await.unwrap_err();

@@ -47,3 +47,31 @@ async fn a_rows_headers_are_passed_on_but_cannot_pose_as_its_identity() {
     assert_eq!((of(header::OUTBOX_ID), of(header::EVENT_TYPE)), (1, 1));
     assert_eq!(record.header(header::OUTBOX_ID), Some("1"));
 }
+
+/// Whatever the table lets pass is published: a row that the relay cannot read would hold up its neighbours.
+#[tokio::test]
+async fn odd_rows_are_published_too() {
+    let kafka = testkit::kafka();
+    let topic = testkit::topic(&kafka, None).await;
+    let database = testkit::database(outbox::migrations("shop")).await;
+    let odd = [
+        r#"'a', '$topic', 'null', null, '{"n": 1, "list": [1], "none": null, "": ""}'"#,
+        r#"'ö "quoted"', '$topic', '"text"', '', '{}'"#,
+        r#"'a', '$topic', '1e1000', 'x', '{"n": {"deep": true}}'"#,
+        r#"'a', '$topic', '{"type": {"not": "a text"}}', null, '{}'"#,
+        r#"'a', '$topic', '{"type": null}', null, '{}'"#,
+    ];
+    for values in odd {
+        let insert = format!(
+            "insert into outbox (aggregate_id, topic, payload, event_type, headers) values ({})",
+            values.replace("$topic", &topic)
+        );
+        database.client().await.batch_execute(&insert).await.unwrap();
+    }
+    drain(&database.url, &kafka).await;
+    let records = testkit::read(&topic).await;
+    assert_eq!(records.len(), odd.len());
+    let first = records.iter().find(|record| record.header(header::OUTBOX_ID) == Some("1")).unwrap();
+    let headers = ["n", "list", "none"].map(|name| first.header(name));
+    assert_eq!(headers, [Some("1"), Some("[1]"), Some("null")]);
+}

@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 use order_service::migrations;
 use testkit::{Service, run_to_end};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_order-service");
 
@@ -40,11 +41,55 @@ async fn the_migrate_subcommand_makes_the_schema_and_may_run_twice() {
     assert_eq!(database.number("select count(*) from menu").await, 8);
 }
 
+/// The first line of what the admin port answers.
+async fn status_of(address: &str, path: &str) -> Option<String> {
+    let mut stream = tokio::net::TcpStream::connect(address).await.ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    answer.lines().next().map(str::to_owned)
+}
+
+#[tokio::test]
+async fn it_is_ready_while_its_database_is_there() {
+    let database = testkit::database(migrations()).await;
+    let name = database.url.rsplit('/').next().unwrap();
+    let (grpc, admin) = (free_address(), free_address());
+    let settings = [
+        ("BREW__DATABASE__URL", database.url.as_str()),
+        ("BREW__DATABASE__ACQUIRE_TIMEOUT_MS", "500"),
+        ("BREW__GRPC__ADDRESS", &grpc),
+        ("BREW__ADMIN__ADDRESS", &admin),
+    ];
+    let _service = Service::start(PROGRAM, &[], &settings);
+    let ready = async |wanted: &str| {
+        testkit::until(wanted, async || {
+            status_of(&admin, "/readyz").await.filter(|status| status.contains(wanted))
+        })
+        .await;
+    };
+    ready("200").await;
+    let other = testkit::database(Vec::new()).await.client().await;
+    let away = format!(
+        "alter database {name} allow_connections false;
+         select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'"
+    );
+    other.batch_execute(&away).await.unwrap();
+    ready("503").await;
+    assert!(status_of(&admin, "/livez").await.unwrap().contains("200"), "alive all the same");
+    other.batch_execute(&format!("alter database {name} allow_connections true")).await.unwrap();
+    ready("200").await;
+}
+
+fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
 #[tokio::test]
 async fn sigterm_ends_it_well() {
     let database = testkit::database(migrations()).await;
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let address = port.to_string();
+    let address = free_address();
     let service = Service::start(
         PROGRAM,
         &[],
