@@ -4,6 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
+use crate::output::note;
+
 use super::{
     process::{free_port, runs},
     state::{KafkaKind, PostgresKind, Profile, State},
@@ -35,9 +37,10 @@ pub(crate) async fn up(profile: &Profile, service: &str, port_variable: &str) ->
         .await
         .context("run docker compose")?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let last: Vec<&str> = said.lines().rev().take(3).collect();
-        bail!("docker compose up {service}: {}", last.into_iter().rev().collect::<Vec<_>>().join(" / "));
+        note(String::from_utf8_lossy(&output.stderr).trim());
+        // What was made of it must not be in the way of what is tried next.
+        let _best_effort = docker(profile, &["rm", "--stop", "--force", "--volumes", service]).output().await;
+        bail!("docker compose up {service} failed");
     }
     Ok(port)
 }

@@ -39,8 +39,8 @@ pub(crate) async fn start(profile: &Profile, docker: &Result<(), String>) -> any
         (None | Some("compose"), Ok(())) => match in_docker(profile).await {
             Ok(postgres) => return Ok(postgres),
             Err(error) if by_hand.is_none() => {
-                note(format_args!("postgres: {error:#}; trying the system's binaries"));
-                "docker compose failed".to_owned()
+                note("postgres: trying the system's binaries");
+                format!("{error:#}")
             }
             Err(error) => return Err(error),
         },

@@ -6,30 +6,50 @@ use tokio_util::sync::CancellationToken;
 
 const EVENTS: i64 = 10_000;
 
+async fn empty() -> TestDatabase {
+    testkit::database(outbox::migrations("shop")).await
+}
+
 /// 10,000 events on 500 aggregates, interleaved.
-async fn filled(topic: &str) -> TestDatabase {
-    let database = testkit::database(outbox::migrations("shop")).await;
+async fn fill(database: &TestDatabase, topic: &str) {
     let fill = format!(
         "insert into outbox (aggregate_id, topic, payload)
          select 'a-' || n * 7919 % 500, '{topic}', jsonb_build_object('n', n)
            from generate_series(1, {EVENTS}) n"
     );
     database.client().await.batch_execute(&fill).await.unwrap();
+}
+
+async fn filled(topic: &str) -> TestDatabase {
+    let database = empty().await;
+    fill(&database, topic).await;
     database
 }
 
+const SESSIONS: &str = "select count(*) from pg_stat_activity
+                         where datname = current_database() and application_name = 'brew-relay'";
+const PENDING: &str = "select count(*) from outbox where published_at is null";
+
+/// All are there before the first event is, so that each has its share.
 async fn publish_with(replicas: usize) {
     let kafka = testkit::kafka();
     let topic = testkit::topic(&kafka, None).await;
-    let database = filled(&topic).await;
+    let database = empty().await;
     let shutdown = CancellationToken::new();
-    let start = || start_relay(&database.url, &kafka, relay_options(), Mode::UntilDrained, &shutdown);
+    let start = || start_relay(&database.url, &kafka, relay_options(), Mode::Forever, &shutdown);
     let relays: Vec<_> = (0..replicas).map(|_| start()).collect();
-    let mut busy = 0;
+    testkit::until("every replica to be there", async || {
+        (database.number(SESSIONS).await == replicas as i64).then_some(())
+    })
+    .await;
+    fill(&database, &topic).await;
+    testkit::until("all to be published", async || (database.number(PENDING).await == 0).then_some(())).await;
+    shutdown.cancel();
     for relay in relays {
-        busy += usize::from(relay.await.unwrap().published > 0);
+        let report = relay.await.unwrap();
+        assert!(report.published > 0, "a replica had nothing to do");
+        assert_eq!(report.failed_turns, 0);
     }
-    assert_eq!(busy, replicas, "not every replica had something to do");
 
     let history = history(&testkit::read(&topic).await);
     assert_eq!(history.ids.len() as i64, EVENTS, "events are missing");
