@@ -136,7 +136,8 @@ impl Worker {
         let limits =
             ClaimLimits { max_shards: as_i64(self.options.max_shards), max_rows: as_i64(self.batch) };
         let claim = session.claim(&pending, self.start, limits).await?;
-        // Behind the last row and not a fixed step on: with a step, shards behind one whose row fails may never be first.
+        // Behind the last row, not a fixed step on: with a step, shards behind one whose row fails may never be
+        // the first.
         self.start = (claim.last_shard()?.unwrap_or(self.start) + 1) % SHARDS;
         let turn = self.publish(claim, producer).await;
         if !matches!(turn, Err(TurnError::Outbox(_))) {
