@@ -3,7 +3,7 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-const FILES: &[&str] = &["order/v1/order.proto"];
+const FILES: &[&str] = &["inventory/v1/inventory.proto", "order/v1/order.proto", "payment/v1/payment.proto"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../proto");

@@ -1,5 +1,7 @@
 //! The whole story, step by step: what was done, what was seen, what it proves.
 
+mod saga;
+
 use std::{process::ExitCode, time::Instant};
 
 use anyhow::{Context, bail};
@@ -9,6 +11,7 @@ use crate::{
     lab,
     local::{self, Profile, State},
     output::{line, note, verdict},
+    verify,
 };
 
 #[derive(clap::Args)]
@@ -62,12 +65,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     note("cleaning up ...");
     local::reset(&profile).await?;
-    let (story, setting) = told?;
+    let (story, setting, findings) = told?;
     let good = story.0.iter().all(|step| step.good);
     show(&story, &setting);
+    verify::show(&findings);
     let took = began.elapsed().as_secs_f32();
     let text = if good {
-        "PASS: the crash left duplicates in Kafka and exactly one effect in the business"
+        "PASS: the crash left duplicates in Kafka and exactly one effect in the business; every order came to its end"
     } else {
         "FAIL: see the steps marked with ✗"
     };
@@ -75,12 +79,16 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn on_own_infrastructure(profile: &Profile, args: &Args) -> anyhow::Result<(Story, Vec<String>)> {
+async fn on_own_infrastructure(
+    profile: &Profile,
+    args: &Args,
+) -> anyhow::Result<(Story, Vec<String>, Vec<verify::Finding>)> {
     let state = local::up(profile).await?;
     refuse_foreign_records(&state).await?;
     let mut story = Story::default();
     tell(&state, args, &mut story).await?;
-    Ok((story, state.describe()))
+    let findings = saga::tell(&state, &mut story).await?;
+    Ok((story, state.describe(), findings))
 }
 
 async fn tell(state: &State, args: &Args, story: &mut Story) -> anyhow::Result<()> {

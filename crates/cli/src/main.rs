@@ -4,6 +4,8 @@ mod demo;
 mod lab;
 mod local;
 mod output;
+mod shop;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -27,6 +29,8 @@ enum Command {
     Lab(lab::Command),
     /// The whole story with a crash in the middle, on infrastructure of its own; ends with a verdict.
     Demo(demo::Args),
+    /// Read every database, topic and book, and say whether all adds up.
+    Verify(verify::Args),
 }
 
 #[tokio::main]
@@ -35,6 +39,7 @@ async fn main() -> ExitCode {
         Command::Local(command) => local::run(command).await,
         Command::Lab(command) => lab::run(command).await,
         Command::Demo(args) => demo::run(args).await,
+        Command::Verify(args) => verify::run(args).await,
     };
     match end {
         Ok(code) => code,

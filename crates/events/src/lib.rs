@@ -9,4 +9,8 @@ pub mod topic;
 
 pub use envelope::{DecodeError, Envelope};
 pub use ids::{EventId, IdError, OrderId, OutboxId, Sku};
-pub use payload::{Event, OrderCreated, OrderLine, RejectedLine, ReservedLine, StockRejected, StockReserved};
+pub use payload::{
+    CancelReason, Event, OrderCancelled, OrderCompleted, OrderConfirmed, OrderCreated, OrderLine,
+    PaymentAuthorized, PaymentCaptureFailed, PaymentCaptured, PaymentDeclined, PaymentRefunded,
+    PaymentVoided, RejectedLine, ReservedLine, StockCommitted, StockRejected, StockReleased, StockReserved,
+};

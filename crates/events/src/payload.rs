@@ -1,8 +1,18 @@
 //! What the events say. Amounts are in the currency's minor unit; no event carries personal data.
 
+mod order;
+mod payment;
+mod stock;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{OrderId, Sku};
+use crate::OrderId;
+
+pub use order::{CancelReason, OrderCancelled, OrderCompleted, OrderConfirmed, OrderCreated, OrderLine};
+pub use payment::{
+    PaymentAuthorized, PaymentCaptureFailed, PaymentCaptured, PaymentDeclined, PaymentRefunded, PaymentVoided,
+};
+pub use stock::{RejectedLine, ReservedLine, StockCommitted, StockRejected, StockReleased, StockReserved};
 
 /// Any event of Brew. In JSON the field `type` tells which one it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,13 +21,64 @@ pub enum Event {
     /// An order was accepted.
     #[serde(rename = "order.created")]
     OrderCreated(OrderCreated),
+    /// Stock and payment have both said yes.
+    #[serde(rename = "order.confirmed")]
+    OrderConfirmed(OrderConfirmed),
+    /// The order will not be made; whatever was done for it is to be undone.
+    #[serde(rename = "order.cancelled")]
+    OrderCancelled(OrderCancelled),
+    /// The money is captured and the stock committed.
+    #[serde(rename = "order.completed")]
+    OrderCompleted(OrderCompleted),
     /// All lines of an order were set aside.
     #[serde(rename = "stock.reserved")]
     StockReserved(StockReserved),
     /// Nothing was set aside, since at least one line could not be.
     #[serde(rename = "stock.rejected")]
     StockRejected(StockRejected),
+    /// What was set aside has left the shelf for good.
+    #[serde(rename = "stock.committed")]
+    StockCommitted(StockCommitted),
+    /// What was set aside, if anything, is back on the shelf.
+    #[serde(rename = "stock.released")]
+    StockReleased(StockReleased),
+    /// The provider holds the amount for us.
+    #[serde(rename = "payment.authorized")]
+    PaymentAuthorized(PaymentAuthorized),
+    /// The provider will not hold the amount.
+    #[serde(rename = "payment.declined")]
+    PaymentDeclined(PaymentDeclined),
+    /// The amount is ours.
+    #[serde(rename = "payment.captured")]
+    PaymentCaptured(PaymentCaptured),
+    /// The amount that was held cannot be had, for good.
+    #[serde(rename = "payment.capture_failed")]
+    PaymentCaptureFailed(PaymentCaptureFailed),
+    /// The provider holds the amount no longer.
+    #[serde(rename = "payment.voided")]
+    PaymentVoided(PaymentVoided),
+    /// The amount went back.
+    #[serde(rename = "payment.refunded")]
+    PaymentRefunded(PaymentRefunded),
 }
+
+/// Every type, as in the `event-type` header.
+const TYPES: [&str; 14] = [
+    "order.created",
+    "order.confirmed",
+    "order.cancelled",
+    "order.completed",
+    "stock.reserved",
+    "stock.rejected",
+    "stock.committed",
+    "stock.released",
+    "payment.authorized",
+    "payment.declined",
+    "payment.captured",
+    "payment.capture_failed",
+    "payment.voided",
+    "payment.refunded",
+];
 
 impl Event {
     /// The value of the `event-type` header, equal to the payload's `type`.
@@ -25,15 +86,26 @@ impl Event {
     pub fn event_type(&self) -> &'static str {
         match self {
             Self::OrderCreated(_) => "order.created",
+            Self::OrderConfirmed(_) => "order.confirmed",
+            Self::OrderCancelled(_) => "order.cancelled",
+            Self::OrderCompleted(_) => "order.completed",
             Self::StockReserved(_) => "stock.reserved",
             Self::StockRejected(_) => "stock.rejected",
+            Self::StockCommitted(_) => "stock.committed",
+            Self::StockReleased(_) => "stock.released",
+            Self::PaymentAuthorized(_) => "payment.authorized",
+            Self::PaymentDeclined(_) => "payment.declined",
+            Self::PaymentCaptured(_) => "payment.captured",
+            Self::PaymentCaptureFailed(_) => "payment.capture_failed",
+            Self::PaymentVoided(_) => "payment.voided",
+            Self::PaymentRefunded(_) => "payment.refunded",
         }
     }
 
     /// Whether a payload of this type can be read at all.
     #[must_use]
     pub fn knows(event_type: &str) -> bool {
-        matches!(event_type, "order.created" | "stock.reserved" | "stock.rejected")
+        TYPES.contains(&event_type)
     }
 
     /// The order that the event is about: its aggregate.
@@ -41,78 +113,21 @@ impl Event {
     pub fn order_id(&self) -> OrderId {
         match self {
             Self::OrderCreated(event) => event.order_id,
+            Self::OrderConfirmed(event) => event.order_id,
+            Self::OrderCancelled(event) => event.order_id,
+            Self::OrderCompleted(event) => event.order_id,
             Self::StockReserved(event) => event.order_id,
             Self::StockRejected(event) => event.order_id,
+            Self::StockCommitted(event) => event.order_id,
+            Self::StockReleased(event) => event.order_id,
+            Self::PaymentAuthorized(event) => event.order_id,
+            Self::PaymentDeclined(event) => event.order_id,
+            Self::PaymentCaptured(event) => event.order_id,
+            Self::PaymentCaptureFailed(event) => event.order_id,
+            Self::PaymentVoided(event) => event.order_id,
+            Self::PaymentRefunded(event) => event.order_id,
         }
     }
-}
-
-/// `order.created`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OrderCreated {
-    /// The new order.
-    pub order_id: OrderId,
-    /// The order's version after this event; 1.
-    pub version: i64,
-    /// What was ordered, each sku once.
-    pub lines: Vec<OrderLine>,
-    /// Sum over the lines, minor units.
-    pub total_minor: i64,
-    /// ISO 4217.
-    pub currency: String,
-}
-
-/// One line of an order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OrderLine {
-    /// What.
-    pub sku: Sku,
-    /// How many; at least 1.
-    pub quantity: i32,
-    /// Price of one, minor units.
-    pub unit_price_minor: i64,
-}
-
-/// `stock.reserved`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StockReserved {
-    /// For which order.
-    pub order_id: OrderId,
-    /// The version of the reservation after this event.
-    pub version: i64,
-    /// What was set aside.
-    pub lines: Vec<ReservedLine>,
-}
-
-/// One line that was set aside.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReservedLine {
-    /// What.
-    pub sku: Sku,
-    /// How many.
-    pub quantity: i32,
-}
-
-/// `stock.rejected`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StockRejected {
-    /// For which order.
-    pub order_id: OrderId,
-    /// The version of the reservation after this event.
-    pub version: i64,
-    /// The lines that could not be met.
-    pub short: Vec<RejectedLine>,
-}
-
-/// One line that could not be met.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RejectedLine {
-    /// What.
-    pub sku: Sku,
-    /// How many were asked for.
-    pub wanted: i32,
-    /// How many there were.
-    pub available: i64,
 }
 
 #[cfg(test)]
@@ -121,12 +136,39 @@ mod tests {
 
     #[test]
     fn the_type_field_and_the_header_value_agree() {
-        let reserved = StockReserved { order_id: OrderId(7), version: 1, lines: vec![] };
-        let event = Event::StockReserved(reserved);
-        let json = serde_json::to_value(&event).unwrap();
-        assert_eq!(json["type"], event.event_type());
-        assert_eq!(json["order_id"], "order-7");
-        assert!(Event::knows(event.event_type()));
-        assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
+        let order_id = OrderId(7);
+        let (version, amount_minor, currency) = (1, 100, "EUR".to_owned());
+        let events = [
+            Event::StockReserved(StockReserved { order_id, version, lines: vec![] }),
+            Event::StockReleased(StockReleased { order_id, version, lines: vec![] }),
+            Event::OrderCompleted(OrderCompleted { order_id, version }),
+            Event::OrderCancelled(OrderCancelled {
+                order_id,
+                version,
+                reason: CancelReason::PaymentDeclined,
+            }),
+            Event::PaymentRefunded(PaymentRefunded { order_id, version, amount_minor, currency }),
+        ];
+        for event in events {
+            let json = serde_json::to_value(&event).unwrap();
+            assert_eq!(json["type"], event.event_type());
+            assert_eq!(json["order_id"], "order-7");
+            assert!(Event::knows(event.event_type()));
+            assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
+        }
+        assert!(!Event::knows("order.vanished"));
+    }
+
+    /// A record of an older publisher has no payment token.
+    #[test]
+    fn fields_that_came_later_have_a_default() {
+        let old = r#"{"type":"order.created","order_id":"order-7","version":1,"lines":[],
+                      "total_minor":1,"currency":"EUR"}"#;
+        let Event::OrderCreated(event) = serde_json::from_str(old).unwrap() else {
+            panic!("another event");
+        };
+        assert_eq!(event.payment_token, "");
+        let newer = old.replace("\"version\":1", "\"version\":1,\"loyalty\":true");
+        assert!(serde_json::from_str::<Event>(&newer).is_ok(), "fields of a later version are ignored");
     }
 }

@@ -9,11 +9,14 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::{DeadLetters, Error, KafkaOptions, Received};
+use crate::{DeadLetters, Error, KafkaOptions, Received, admin};
 
 use apply::Applied;
 pub use apply::ApplyError;
 use source::{Collected, Source};
+
+const TOPICS_TIMEOUT: Duration = Duration::from_secs(5);
+const TOPICS_AGAIN: Duration = Duration::from_secs(1);
 
 /// How a consumer reads.
 #[derive(Debug, Clone, Deserialize)]
@@ -106,6 +109,25 @@ impl Consumer {
         self.source.leave().await;
         Ok(total)
     }
+}
+
+/// Waits until the consumer's topics are there with as many partitions as declared, or for `shutdown`; `told` hears of
+/// each look, for the service's readiness.
+pub async fn wait_for_topics(
+    kafka: &KafkaOptions,
+    options: &ConsumerOptions,
+    told: impl Fn(Option<String>),
+    shutdown: &CancellationToken,
+) {
+    while let Err(error) = admin::check(kafka, &options.topics, TOPICS_TIMEOUT).await {
+        tracing::warn!(%error, "not consuming yet");
+        told(Some(error.to_string()));
+        tokio::select! {
+            () = tokio::time::sleep(TOPICS_AGAIN) => {}
+            () = shutdown.cancelled() => return,
+        }
+    }
+    told(None);
 }
 
 /// Waits between tries: from 100 ms doubling to 5 s, with jitter, without end.

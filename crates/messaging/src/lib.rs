@@ -3,6 +3,7 @@
 pub mod admin;
 mod consumer;
 mod dead_letter;
+mod delivery;
 mod embedded;
 mod options;
 mod partition;
@@ -10,8 +11,9 @@ mod producer;
 mod reader;
 mod received;
 
-pub use consumer::{ApplyError, ConsumeMode, Consumer, ConsumerOptions, Consumption};
+pub use consumer::{ApplyError, ConsumeMode, Consumer, ConsumerOptions, Consumption, wait_for_topics};
 pub use dead_letter::DeadLetters;
+pub use delivery::{Delivery, Tally};
 pub use embedded::EmbeddedBroker;
 pub use options::KafkaOptions;
 pub use partition::partition_of;

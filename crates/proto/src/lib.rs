@@ -8,5 +8,19 @@ pub mod order {
     }
 }
 
+/// Stock: what `inventory-service` answers.
+pub mod inventory {
+    pub mod v1 {
+        tonic::include_proto!("brew.inventory.v1");
+    }
+}
+
+/// Payments: what `payment-service` answers.
+pub mod payment {
+    pub mod v1 {
+        tonic::include_proto!("brew.payment.v1");
+    }
+}
+
 /// Every message and service, encoded, for gRPC reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

@@ -2,8 +2,10 @@
 
 use std::{
     collections::BTreeMap,
+    future::Future,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
@@ -36,6 +38,28 @@ impl Health {
 
     fn parts(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Option<String>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How often [`watch`] asks.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// Keeps `part` ready while `ask` succeeds, until `shutdown`.
+pub async fn watch<F, E>(part: &'static str, health: Health, shutdown: CancellationToken, ask: impl Fn() -> F)
+where
+    F: Future<Output = Result<(), E>>,
+{
+    health.not_ready(part, "not asked yet");
+    loop {
+        match ask().await {
+            Ok(()) => health.ready(part),
+            // Not the error's text: it may name hosts and users, and the port is open to whoever can reach it.
+            Err(_) => health.not_ready(part, "away"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(ASK_EVERY) => {}
+            () = shutdown.cancelled() => return,
+        }
     }
 }
 

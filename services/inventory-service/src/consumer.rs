@@ -1,28 +1,28 @@
-//! Record to command: what comes from `brew.orders.v1`.
+//! Event to command: what comes from `brew.orders.v1`.
 
-use events::{DecodeError, Envelope, Event};
-use messaging::Received;
+use std::sync::Arc;
 
-/// An event, with its envelope and where it came from.
-#[derive(Debug, Clone)]
-pub struct Delivery {
-    /// Which event.
-    pub envelope: Envelope,
-    /// What it says.
-    pub event: Event,
-    /// `topic/partition/offset`.
-    pub place: String,
-}
+use messaging::{ApplyError, Delivery, Tally};
+use runtime::fault::{CrashPoint, crash_if_armed};
+use sea_orm::DatabaseConnection;
 
-/// Reads a record.
-///
-/// # Errors
-/// Why the record is no event of ours, and never will be.
-pub fn decode(record: &Received) -> Result<Delivery, DecodeError> {
-    let envelope = Envelope::from_headers(record.header_pairs())?;
-    if record.key != envelope.aggregate_id.as_bytes() {
-        return Err(DecodeError::AggregateMismatch);
-    }
-    let event = envelope.decode(&record.payload)?;
-    Ok(Delivery { envelope, event, place: record.place() })
+use crate::app::apply_orders;
+
+/// Names this consumer in `processed_outbox_ids` and in dead letter topics.
+pub(crate) const NAME: &str = "inventory-service";
+
+pub(crate) async fn apply(
+    db: DatabaseConnection,
+    topic: String,
+    print_records: bool,
+    tally: Arc<Tally>,
+    batch: Vec<Arc<Delivery>>,
+) -> Result<(), ApplyError> {
+    let events: Vec<_> = batch.iter().map(|one| (&one.envelope, &one.event)).collect();
+    let new = apply_orders(&db, NAME, &topic, &events).await?;
+    crash_if_armed(CrashPoint::AfterCommitBeforeOffset, || {
+        format!("{} event(s) took effect, no offset is committed", batch.len())
+    });
+    tally.applied(&batch, &new, print_records);
+    Ok(())
 }

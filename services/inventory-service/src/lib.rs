@@ -1,4 +1,4 @@
-//! inventory-service: sets stock aside for orders, once each, and tells what came of it.
+//! inventory-service: sets stock aside for orders, commits or releases it, and tells what came of it, once each.
 
 pub mod settings;
 
@@ -9,9 +9,9 @@ mod store;
 
 mod consumer;
 mod error;
+mod grpc;
 mod serve;
 
-pub use consumer::{Delivery, decode};
 pub use error::Error;
-pub use serve::{Options, Tally, serve};
+pub use serve::{Options, serve};
 pub use store::migrations;

@@ -4,7 +4,8 @@ use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use inventory_service::{Options, Tally, migrations, serve, settings};
+use inventory_service::{Options, migrations, serve, settings};
+use messaging::Tally;
 
 /// Sets stock aside for orders, exactly once each in effect, however often an order's event is delivered.
 ///

@@ -13,6 +13,8 @@ pub struct Settings {
     pub drain_grace_ms: u64,
     /// The admin port.
     pub admin: Admin,
+    /// The gRPC port.
+    pub grpc: Grpc,
     /// The service's own database.
     pub database: database::Options,
     /// Where the events come from.
@@ -29,6 +31,16 @@ pub struct Settings {
 pub struct Admin {
     /// Where it listens.
     pub address: SocketAddr,
+}
+
+/// The gRPC port.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grpc {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// A call that takes longer is ended.
+    pub timeout_ms: u64,
 }
 
 /// Topic names.

@@ -1,9 +1,10 @@
 //! What a use case can come to, and the one place where that becomes a gRPC status.
 
+use messaging::ApplyError;
 use sea_orm::DbErr;
 use tonic::Status;
 
-use crate::domain::Invalid;
+use crate::domain::{Invalid, Refused};
 
 /// Why a use case did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -14,12 +15,21 @@ pub enum Error {
     /// The idempotency key belongs to an order with another body; nothing was changed.
     #[error("idempotency_key: was used for another order; take a new key for a new order")]
     KeyReused,
+    /// The order cannot go that way; nothing was changed.
+    #[error(transparent)]
+    Refused(#[from] Refused),
     /// There is no such order.
     #[error("order_id: there is no order `{0}`")]
     NoOrder(String),
     /// The database.
     #[error("database")]
     Database(#[from] DbErr),
+    /// The inbox.
+    #[error("inbox")]
+    Inbox(#[from] inbox::Error),
+    /// Kafka.
+    #[error(transparent)]
+    Kafka(#[from] messaging::Error),
     /// The outbox.
     #[error("outbox")]
     Outbox(#[from] outbox::Error),
@@ -45,10 +55,12 @@ impl From<Error> for Status {
         let text = error.to_string();
         match error {
             Error::Invalid(_) => Self::invalid_argument(text),
-            Error::KeyReused => Self::failed_precondition(text),
+            Error::KeyReused | Error::Refused(_) => Self::failed_precondition(text),
             Error::NoOrder(_) => Self::not_found(text),
             Error::Database(source) | Error::Outbox(outbox::Error::Append(source)) => of_database(&source),
             Error::Outbox(_)
+            | Error::Inbox(_)
+            | Error::Kafka(_)
             | Error::Connect(_)
             | Error::Runtime(_)
             | Error::Listen(_)
@@ -59,6 +71,38 @@ impl From<Error> for Status {
             }
         }
     }
+}
+
+impl From<Error> for ApplyError {
+    fn from(error: Error) -> Self {
+        let text = chain(&error);
+        match error {
+            Error::Database(source)
+            | Error::Inbox(inbox::Error::Accept(source))
+            | Error::Outbox(outbox::Error::Append(source)) => match database::failure(&source) {
+                database::Failure::Conflict => Self::Conflict(text),
+                database::Failure::Unavailable => Self::Unavailable(text),
+                database::Failure::Data => Self::Data(text),
+            },
+            // An answer that cannot be: about no order of ours, or over another amount.
+            Error::Refused(_) | Error::NoOrder(_) => Self::Data(text),
+            Error::Outbox(_)
+            | Error::Invalid(_)
+            | Error::KeyReused
+            | Error::Kafka(_)
+            | Error::Connect(_)
+            | Error::Runtime(_)
+            | Error::Listen(_)
+            | Error::Server(_)
+            | Error::Reflection(_) => Self::Unavailable(text),
+        }
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes: Vec<String> =
+        std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect();
+    causes.join(": ")
 }
 
 /// The caller learns whether to try again, and nothing about the database.

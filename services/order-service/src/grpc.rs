@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
 use events::{OrderId, Sku};
 use proto::order::v1::{
-    self as pb, GetOrderRequest, GetOrderResponse, ListOrdersRequest, ListOrdersResponse, PlaceOrderRequest,
-    PlaceOrderResponse, WatchOrderRequest, WatchOrderResponse, order_service_server::OrderService,
+    self as pb, CancelOrderRequest, CancelOrderResponse, GetOrderRequest, GetOrderResponse,
+    ListOrdersRequest, ListOrdersResponse, PlaceOrderRequest, PlaceOrderResponse, WatchOrderRequest,
+    WatchOrderResponse, order_service_server::OrderService,
 };
 use sea_orm::DatabaseConnection;
 use tokio::sync::mpsc;
@@ -16,7 +17,7 @@ use tracing::Instrument;
 
 use crate::{
     Error,
-    app::{get_order, list_orders, place_order},
+    app::{cancel_order, get_order, list_orders, place_order},
     domain::{Invalid, NewOrder, Order, OrderStatus, RequestedLine},
 };
 
@@ -27,6 +28,7 @@ const MAX_PAGE: i32 = 100;
 pub(crate) struct Orders {
     pub(crate) db: DatabaseConnection,
     pub(crate) topic: String,
+    pub(crate) answer_timeout: Duration,
     pub(crate) watch_interval: Duration,
     pub(crate) shutdown: CancellationToken,
 }
@@ -44,8 +46,9 @@ impl OrderService for Orders {
             .into_iter()
             .map(|line| RequestedLine { sku: Sku(line.sku), quantity: line.quantity })
             .collect();
-        let new = NewOrder::parse(body.customer, lines, body.idempotency_key).map_err(Error::Invalid)?;
-        let placed = place_order(&self.db, &self.topic, new).instrument(span).await?;
+        let new = NewOrder::parse(body.customer, lines, body.idempotency_key, body.payment_token)
+            .map_err(Error::Invalid)?;
+        let placed = place_order(&self.db, &self.topic, self.answer_timeout, new).instrument(span).await?;
         let order = Some(message(placed.order));
         Ok(Response::new(PlaceOrderResponse { order, replayed: placed.replayed }))
     }
@@ -88,6 +91,16 @@ impl OrderService for Orders {
         }))
     }
 
+    async fn cancel_order(
+        &self,
+        request: Request<CancelOrderRequest>,
+    ) -> Result<Response<CancelOrderResponse>, Status> {
+        let span = span("brew.order.v1.OrderService/CancelOrder", request.metadata());
+        let id = order_id(&request.into_inner().order_id)?;
+        let order = cancel_order(&self.db, &self.topic, id).instrument(span).await?;
+        Ok(Response::new(CancelOrderResponse { order: Some(message(order)) }))
+    }
+
     type WatchOrderStream = Pin<Box<dyn Stream<Item = Result<WatchOrderResponse, Status>> + Send>>;
 
     async fn watch_order(
@@ -103,7 +116,7 @@ impl OrderService for Orders {
     }
 }
 
-/// Sends `order`, then each later version of it, until the caller goes away or the service ends.
+/// Sends `order`, then each later version of it, until it is final, the caller goes away, or the service ends.
 async fn watch(
     db: DatabaseConnection,
     order: Order,
@@ -111,15 +124,16 @@ async fn watch(
     changes: mpsc::Sender<Result<WatchOrderResponse, Status>>,
     shutdown: CancellationToken,
 ) {
-    let (id, mut sent) = (order.id, order.version);
+    let (id, mut sent) = (order.saga.order_id, order.saga.version);
     let mut next = Some(Ok(order));
     loop {
         if let Some(change) = next.take() {
+            let last = change.as_ref().is_ok_and(is_final);
             let change = change
                 .map(|order| WatchOrderResponse { order: Some(message(order)) })
                 .map_err(|error: Error| Status::from(error));
             let failed = change.is_err();
-            if changes.send(change).await.is_err() || failed {
+            if changes.send(change).await.is_err() || failed || last {
                 return;
             }
         }
@@ -133,9 +147,9 @@ async fn watch(
             }
         }
         next = match get_order(&db, id).await {
-            Ok(order) if order.version == sent => None,
+            Ok(order) if order.saga.version == sent => None,
             Ok(order) => {
-                sent = order.version;
+                sent = order.saga.version;
                 Some(Ok(order))
             }
             Err(error) => Some(Err(error)),
@@ -153,6 +167,14 @@ fn span(name: &'static str, metadata: &MetadataMap) -> tracing::Span {
     span
 }
 
+/// Completed; or cancelled, with all that was done for it undone.
+fn is_final(order: &Order) -> bool {
+    match order.saga.status {
+        OrderStatus::Pending | OrderStatus::Confirmed => false,
+        OrderStatus::Completed | OrderStatus::Cancelled => true,
+    }
+}
+
 fn order_id(text: &str) -> Result<OrderId, Status> {
     text.parse().map_err(|error: events::IdError| invalid("order_id", error.to_string()))
 }
@@ -162,15 +184,19 @@ fn invalid(field: &str, problem: String) -> Status {
 }
 
 fn message(order: Order) -> pb::Order {
-    let status = match order.status {
+    let saga = order.saga;
+    let status = match saga.status {
         OrderStatus::Pending => pb::OrderStatus::Pending,
+        OrderStatus::Confirmed => pb::OrderStatus::Confirmed,
+        OrderStatus::Cancelled => pb::OrderStatus::Cancelled,
+        OrderStatus::Completed => pb::OrderStatus::Completed,
     };
     let created_at = prost_types::Timestamp {
         seconds: order.created_at.unix_timestamp(),
         nanos: i32::try_from(order.created_at.nanosecond()).unwrap_or_default(),
     };
     pb::Order {
-        order_id: order.id.to_string(),
+        order_id: saga.order_id.to_string(),
         customer: order.customer,
         status: status.into(),
         lines: order
@@ -182,9 +208,10 @@ fn message(order: Order) -> pb::Order {
                 unit_price_minor: line.unit_price_minor,
             })
             .collect(),
-        total_minor: order.total_minor,
-        currency: order.currency,
-        version: order.version,
+        total_minor: saga.total_minor,
+        currency: saga.currency,
+        version: saga.version,
         created_at: Some(created_at),
+        cancel_reason: saga.cancel_reason.map(|reason| reason.as_str().to_owned()).unwrap_or_default(),
     }
 }

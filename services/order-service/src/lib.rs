@@ -1,4 +1,5 @@
-//! order-service: accepts orders over gRPC, and writes each order and its event in one transaction.
+//! order-service: accepts orders over gRPC, writes each order and its event in one transaction, and joins the answers of
+//! stock and payment.
 
 pub mod settings;
 
@@ -7,9 +8,11 @@ pub mod domain;
 pub mod app;
 mod store;
 
+mod consumer;
 mod error;
 mod grpc;
 mod serve;
+mod sweeper;
 
 pub use error::Error;
 pub use serve::serve;

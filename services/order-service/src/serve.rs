@@ -1,7 +1,8 @@
 //! The running service: gRPC with health and reflection, and the admin port, under one supervisor.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
+use messaging::{ConsumeMode, Consumer, Delivery, Tally, wait_for_topics};
 use proto::order::v1::order_service_server::OrderServiceServer;
 use runtime::{Health, Supervisor, serve_admin};
 use sea_orm::DatabaseConnection;
@@ -10,15 +11,18 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 
-use crate::{Error, grpc::Orders, settings::Settings};
+use crate::{
+    Error,
+    consumer::{self, NAME},
+    grpc::Orders,
+    settings::Settings,
+    sweeper::sweep,
+};
 
 /// Larger requests are refused before they are read; a valid one is far smaller.
 const MAX_REQUEST_BYTES: usize = 2 * 1024 * 1024;
 /// tonic sets no limit of its own.
 const MAX_STREAMS: u32 = 256;
-
-const DATABASE: &str = "database";
-const PING_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves until `shutdown`, then ends the calls that are under way. `listener` is bound by the caller, who so knows
 /// the port.
@@ -35,6 +39,7 @@ pub async fn serve(
     let orders = OrderServiceServer::new(Orders {
         db: db.clone(),
         topic: settings.topics.orders.clone(),
+        answer_timeout: Duration::from_millis(settings.orders.answer_timeout_ms),
         watch_interval: Duration::from_millis(settings.grpc.watch_interval_ms),
         shutdown: shutdown.clone(),
     })
@@ -55,7 +60,20 @@ pub async fn serve(
 
     let mut tasks = Supervisor::new(shutdown.clone());
     tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), shutdown.clone()));
-    tasks.spawn("readiness", watch_database(db.clone(), health, shutdown.clone()));
+    let watch = runtime::watch("database", health.clone(), shutdown.clone(), {
+        let db = db.clone();
+        move || {
+            let db = db.clone();
+            async move { database::ping(&db).await }
+        }
+    });
+    tasks.spawn("readiness", async move {
+        watch.await;
+        Ok::<(), Infallible>(())
+    });
+    if settings.orders.background {
+        background(&mut tasks, &settings, &db, health, &shutdown);
+    }
     let ending = shutdown.clone();
     tasks.spawn("grpc", async move {
         server
@@ -68,22 +86,31 @@ pub async fn serve(
     Ok(())
 }
 
-/// Not ready while the database is away.
-async fn watch_database(
-    db: DatabaseConnection,
+/// The consumer of answers, and the sweeper of overdue orders.
+fn background(
+    tasks: &mut Supervisor,
+    settings: &Settings,
+    db: &DatabaseConnection,
     health: Health,
-    shutdown: CancellationToken,
-) -> Result<(), Infallible> {
-    health.not_ready(DATABASE, "not asked yet");
-    loop {
-        match database::ping(&db).await {
-            Ok(()) => health.ready(DATABASE),
-            // Not the error's text: it may name hosts and users, and the port is open to whoever can reach it.
-            Err(_) => health.not_ready(DATABASE, "away"),
-        }
-        tokio::select! {
-            () = tokio::time::sleep(PING_EVERY) => {}
-            () = shutdown.cancelled() => return Ok(()),
-        }
-    }
+    shutdown: &CancellationToken,
+) {
+    health.not_ready("topics", "not looked at yet");
+    let interval = Duration::from_millis(settings.orders.sweep_interval_ms);
+    tasks.spawn("sweeper", sweep(db.clone(), settings.topics.orders.clone(), interval, shutdown.clone()));
+
+    let (settings, db, shutdown) = (settings.clone(), db.clone(), shutdown.clone());
+    tasks.spawn("consumer", async move {
+        let told = |why: Option<String>| match why {
+            Some(why) => health.not_ready("topics", why),
+            None => health.ready("topics"),
+        };
+        wait_for_topics(&settings.kafka, &settings.consumer, told, &shutdown).await;
+        let consumer = Consumer::new(&settings.kafka, &settings.consumer, NAME)?;
+        let tally = Arc::new(Tally::default());
+        let apply = |batch: Vec<Arc<Delivery>>| {
+            consumer::apply(db.clone(), settings.topics.orders.clone(), Arc::clone(&tally), batch)
+        };
+        consumer.run(Delivery::decode, apply, ConsumeMode::Forever, shutdown).await?;
+        Ok::<(), messaging::Error>(())
+    });
 }

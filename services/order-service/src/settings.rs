@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, path::Path};
 
+use messaging::{ConsumerOptions, KafkaOptions};
 use serde::Deserialize;
 
 /// Everything that can be set.
@@ -16,6 +17,12 @@ pub struct Settings {
     pub grpc: Grpc,
     /// The service's own database.
     pub database: database::Options,
+    /// Where the answers come from.
+    pub kafka: KafkaOptions,
+    /// How they are read.
+    pub consumer: ConsumerOptions,
+    /// Orders in time.
+    pub orders: Orders,
     /// Topic names.
     pub topics: Topics,
 }
@@ -38,6 +45,18 @@ pub struct Grpc {
     pub timeout_ms: u64,
     /// How often `WatchOrder` looks for a change.
     pub watch_interval_ms: u64,
+}
+
+/// Orders in time.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Orders {
+    /// Whether answers are consumed and overdue orders cancelled.
+    pub background: bool,
+    /// How long stock and payment may take to answer.
+    pub answer_timeout_ms: u64,
+    /// How often overdue orders are looked for.
+    pub sweep_interval_ms: u64,
 }
 
 /// Topic names.

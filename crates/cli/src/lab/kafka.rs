@@ -18,7 +18,12 @@ const WEEK_MS: i64 = 7 * 24 * 3600 * 1000;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Consumers that have a dead letter topic, with the topic that they read.
-const CONSUMERS: [(&str, &str); 1] = [(topic::ORDERS, "inventory-service")];
+const CONSUMERS: [(&str, &str); 4] = [
+    (topic::ORDERS, "inventory-service"),
+    (topic::ORDERS, "payment-service"),
+    (topic::INVENTORY, "order-service"),
+    (topic::PAYMENTS, "order-service"),
+];
 
 /// Every topic of Brew, as it should be.
 pub(crate) fn topic_specs() -> Vec<TopicSpec> {
@@ -63,6 +68,6 @@ pub(crate) async fn delete_topics(brokers: &str) -> anyhow::Result<()> {
     Ok(admin::delete(&options(brokers), &names, TIMEOUT).await?)
 }
 
-fn options(brokers: &str) -> KafkaOptions {
+pub(crate) fn options(brokers: &str) -> KafkaOptions {
     KafkaOptions { brokers: brokers.to_owned(), max_message_bytes: MAX_MESSAGE_BYTES, partitions: PARTITIONS }
 }

@@ -16,11 +16,16 @@ use crate::{
     output::line,
 };
 
-pub(crate) use kafka::{delete_topics, end_offsets, topic_create, topic_specs, topics};
+pub(crate) use kafka::{
+    delete_topics, end_offsets, options as kafka_options, topic_create, topic_specs, topics,
+};
 pub(crate) use orders::run_service;
-pub(crate) use service::{chaos_kill_publisher, run_consumer, run_publisher};
+pub(crate) use service::{
+    chaos_kill_publisher, inventory_service, order_service, run_consumer, run_publisher, service,
+};
 pub(crate) use tables::{
-    connect, db_count, db_init, drop_databases, dup_count, outbox_count, outbox_pending,
+    GATEWAY, INVENTORY, ORDERS, PAYMENTS, connect, database_url, db_count, db_init, drop_databases,
+    dup_count, outbox_count, outbox_pending,
 };
 
 #[derive(Subcommand)]
@@ -69,7 +74,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::DbInit => {
             db_init(&state).await?;
-            line("databases order_service and inventory_service are ready");
+            line("the services' databases are ready");
         }
         Command::TopicCreate => topic_create(&state).await?.into_iter().for_each(line),
         Command::RunService { count } => line(run_service(&state, count).await?),

@@ -40,6 +40,7 @@ async fn place(address: &str, count: u32, service: &mut Child) -> anyhow::Result
             customer: format!("customer-{}", number % 10),
             lines: vec![OrderLine { sku: (*sku).to_owned(), quantity: 1 }],
             idempotency_key: uuid::Uuid::new_v4().to_string(),
+            payment_token: String::new(),
         };
         let placed = client.place_order(request).await.context("place an order")?.into_inner();
         ids.push(placed.order.context("an answer without an order")?.order_id);

@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::{local::State, output::line};
 
-use super::tables::{INVENTORY, ORDERS, database_url};
+use super::tables::{GATEWAY, INVENTORY, ORDERS, PAYMENTS, database_url};
 
 /// What a service printed, and how it ended.
 pub(crate) struct Run {
@@ -36,8 +36,16 @@ impl Run {
 }
 
 pub(crate) async fn migrate(state: &State) -> anyhow::Result<()> {
-    for mut service in [order_service(state)?, inventory_service(state)?] {
-        run(service.arg("migrate"), false).await?.must_succeed()?;
+    let services = [
+        ("order-service", ORDERS),
+        ("inventory-service", INVENTORY),
+        ("payment-service", PAYMENTS),
+        ("payment-gateway", GATEWAY),
+    ];
+    for (name, database) in services {
+        let mut command = service(name)?;
+        command.env("BREW__DATABASE__URL", database_url(state.postgres_url()?, database)?);
+        run(command.arg("migrate"), false).await?.must_succeed()?;
     }
     Ok(())
 }
@@ -70,14 +78,19 @@ pub(crate) async fn run_consumer(state: &State, echo: bool) -> anyhow::Result<Ru
 
 pub(crate) fn order_service(state: &State) -> anyhow::Result<Command> {
     let mut command = service("order-service")?;
-    command.env("BREW__DATABASE__URL", database_url(state.postgres_url()?, ORDERS)?);
+    command
+        .env("BREW__DATABASE__URL", database_url(state.postgres_url()?, ORDERS)?)
+        .env("BREW__KAFKA__BROKERS", state.brokers()?)
+        // In the lab nothing moves but what a person does.
+        .env("BREW__ORDERS__BACKGROUND", "false");
     Ok(command)
 }
 
-fn inventory_service(state: &State) -> anyhow::Result<Command> {
+pub(crate) fn inventory_service(state: &State) -> anyhow::Result<Command> {
     let mut command = service("inventory-service")?;
     command
         .env("BREW__DATABASE__URL", database_url(state.postgres_url()?, INVENTORY)?)
+        .env("BREW__GRPC__ADDRESS", "127.0.0.1:0")
         .env("BREW__KAFKA__BROKERS", state.brokers()?);
     Ok(command)
 }
@@ -91,7 +104,7 @@ fn publisher(state: &State) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-fn service(name: &str) -> anyhow::Result<Command> {
+pub(crate) fn service(name: &str) -> anyhow::Result<Command> {
     let program: PathBuf = std::env::current_exe()?.with_file_name(name);
     if !program.exists() {
         bail!("{} is not built; `make build` builds it", program.display());

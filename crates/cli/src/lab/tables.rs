@@ -9,11 +9,15 @@ use super::service;
 
 pub(crate) const ORDERS: &str = "order_service";
 pub(crate) const INVENTORY: &str = "inventory_service";
+pub(crate) const PAYMENTS: &str = "payment_service";
+pub(crate) const GATEWAY: &str = "payment_gateway";
+
+const ALL: [&str; 4] = [ORDERS, INVENTORY, PAYMENTS, GATEWAY];
 
 /// Makes the databases that are not there, and runs each service's own migrations.
 pub(crate) async fn db_init(state: &State) -> anyhow::Result<()> {
     let admin = connect(state.postgres_url()?).await?;
-    for name in [ORDERS, INVENTORY] {
+    for name in ALL {
         let there = admin.query_opt("select 1 from pg_database where datname = $1", &[&name]).await?;
         if there.is_none() {
             admin.batch_execute(&format!("create database {name}")).await?;
@@ -25,7 +29,7 @@ pub(crate) async fn db_init(state: &State) -> anyhow::Result<()> {
 /// Drops the databases that `db_init` makes.
 pub(crate) async fn drop_databases(url: &str) -> anyhow::Result<()> {
     let admin = connect(url).await?;
-    for name in [ORDERS, INVENTORY] {
+    for name in ALL {
         admin.batch_execute(&format!("drop database if exists {name} with (force)")).await?;
     }
     Ok(())

@@ -2,4 +2,4 @@
 
 mod reservation;
 
-pub use reservation::{Decision, Levels, reserve};
+pub use reservation::{Levels, NotReserved, Reservation, Status};

@@ -1,6 +1,7 @@
 //! The service's tables, and the queries over them.
 
 pub(crate) mod reservations;
+pub(crate) mod restocks;
 pub(crate) mod stock;
 
 use database::Migration;
@@ -15,6 +16,11 @@ pub fn migrations() -> Vec<Migration> {
         "inventory_service_0001_create_stock",
         include_str!("../../migrations/0001_create_stock.up.sql"),
         include_str!("../../migrations/0001_create_stock.down.sql"),
+    ));
+    all.push(Migration::new(
+        "inventory_service_0002_commit_and_release",
+        include_str!("../../migrations/0002_commit_and_release.up.sql"),
+        include_str!("../../migrations/0002_commit_and_release.down.sql"),
     ));
     all
 }

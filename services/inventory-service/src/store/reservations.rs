@@ -2,63 +2,98 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use events::OrderId;
+use events::{OrderId, ReservedLine, Sku};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
 
-use crate::domain::Decision;
+use crate::domain::{Reservation, Status};
 
 use super::statement;
 
+pub(crate) type Reservations = BTreeMap<OrderId, Reservation>;
+
 const BEGIN: &str = "
 insert into reservations (order_id, status, version)
-select o.order_id, 'deciding', 1
+select o.order_id, 'new', 0
   from unnest($1::text[]) with ordinality as o(order_id, position)
  order by o.position
-    on conflict do nothing
-returning order_id";
+    on conflict do nothing";
 
-const FINISH: &str = "
+const LOCK: &str = "
+select order_id, status, version from reservations where order_id = any ($1::text[]) order by order_id for update";
+
+const FIND_LINES: &str = "
+select order_id, sku, quantity from reservation_lines where order_id = any ($1::text[]) order by order_id, sku";
+
+const SAVE: &str = "
 update reservations
-   set status = decided.status
-  from unnest($1::text[], $2::text[]) as decided(order_id, status)
- where reservations.order_id = decided.order_id";
+   set status = r.status, version = r.version
+  from unnest($1::text[], $2::text[], $3::bigint[]) as r(order_id, status, version)
+ where reservations.order_id = r.order_id";
 
-const LINES: &str = "
+const SAVE_LINES: &str = "
 insert into reservation_lines (order_id, sku, quantity)
 select * from unnest($1::text[], $2::text[], $3::integer[])";
 
-/// Takes those of `orders` that nobody has decided on, in the order of their ids, and returns them. Each is locked
-/// until the transaction ends, and must be [finished](finish) in it.
-pub(crate) async fn begin(
-    tx: &DatabaseTransaction,
-    orders: BTreeSet<OrderId>,
-) -> Result<BTreeSet<String>, DbErr> {
-    let ids: Vec<String> = orders.iter().map(ToString::to_string).collect();
-    let rows = tx.query_all_raw(statement(BEGIN, [ids.into()])).await?;
-    rows.iter().map(|row| row.try_get_by_index(0)).collect()
-}
+const FORGET: &str = "delete from reservations where order_id = any ($1::text[]) and status = 'new'";
 
-/// Stores what was decided.
-pub(crate) async fn finish(
-    tx: &DatabaseTransaction,
-    decisions: &BTreeMap<String, Decision>,
-) -> Result<(), DbErr> {
-    if decisions.is_empty() {
-        return Ok(());
+/// Locks the reservations of `orders`, making those that are not there, in one order for every batch. Must be followed
+/// by [`save`] in the same transaction.
+pub(crate) async fn lock(tx: &DatabaseTransaction, orders: BTreeSet<OrderId>) -> Result<Reservations, DbErr> {
+    // By the text, as the database sorts it in LOCK.
+    let ids: BTreeSet<String> = orders.iter().map(ToString::to_string).collect();
+    let ids: Vec<String> = ids.into_iter().collect();
+    tx.execute_raw(statement(BEGIN, [ids.clone().into()])).await?;
+    let mut found = Reservations::new();
+    for row in tx.query_all_raw(statement(LOCK, [ids.clone().into()])).await? {
+        let order_id = parse_id(&row.try_get_by_index::<String>(0)?)?;
+        let status: String = row.try_get_by_index(1)?;
+        let status = Status::parse(&status)
+            .ok_or_else(|| DbErr::Type(format!("{order_id} has the unknown status {status}")))?;
+        let version = row.try_get_by_index(2)?;
+        found.insert(order_id, Reservation { order_id, status, version, lines: Vec::new() });
     }
-    let ids: Vec<String> = decisions.keys().cloned().collect();
-    let statuses: Vec<String> = decisions.values().map(|decision| decision.status().to_owned()).collect();
-    tx.execute_raw(statement(FINISH, [ids.into(), statuses.into()])).await?;
-
-    let (mut orders, mut skus, mut quantities) = (Vec::new(), Vec::new(), Vec::new());
-    for (id, decision) in decisions {
-        if let Decision::Reserved(lines) = decision {
-            for line in lines {
-                orders.push(id.clone());
-                skus.push(line.sku.0.clone());
-                quantities.push(line.quantity);
-            }
+    for row in tx.query_all_raw(statement(FIND_LINES, [ids.into()])).await? {
+        let order_id = parse_id(&row.try_get_by_index::<String>(0)?)?;
+        if let Some(reservation) = found.get_mut(&order_id) {
+            let (sku, quantity) = (Sku(row.try_get_by_index(1)?), row.try_get_by_index(2)?);
+            reservation.lines.push(ReservedLine { sku, quantity });
         }
     }
-    tx.execute_raw(statement(LINES, [orders.into(), skus.into(), quantities.into()])).await.map(drop)
+    Ok(found)
+}
+
+/// Stores what differs from `before`, and forgets what is still new.
+pub(crate) async fn save(
+    tx: &DatabaseTransaction,
+    before: &Reservations,
+    after: &Reservations,
+) -> Result<(), DbErr> {
+    let (mut ids, mut statuses, mut versions) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut of, mut skus, mut quantities) = (Vec::new(), Vec::new(), Vec::new());
+    let mut untouched: Vec<String> = Vec::new();
+    for (order_id, now) in after {
+        let was = before.get(order_id);
+        if now.status == Status::New {
+            untouched.push(order_id.to_string());
+        } else if was != Some(now) {
+            ids.push(order_id.to_string());
+            statuses.push(now.status.as_str().to_owned());
+            versions.push(now.version);
+        }
+        for line in now.lines.iter().filter(|_| was.is_none_or(|was| was.lines.is_empty())) {
+            of.push(order_id.to_string());
+            skus.push(line.sku.0.clone());
+            quantities.push(line.quantity);
+        }
+    }
+    tx.execute_raw(statement(SAVE, [ids.into(), statuses.into(), versions.into()])).await?;
+    tx.execute_raw(statement(SAVE_LINES, [of.into(), skus.into(), quantities.into()])).await?;
+    if !untouched.is_empty() {
+        tx.execute_raw(statement(FORGET, [untouched.into()])).await?;
+    }
+    Ok(())
+}
+
+fn parse_id(text: &str) -> Result<OrderId, DbErr> {
+    text.parse().map_err(|error: events::IdError| DbErr::Type(error.to_string()))
 }

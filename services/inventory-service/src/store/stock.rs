@@ -17,6 +17,29 @@ update stock
   from unnest($1::text[], $2::bigint[]) as level(sku, available)
  where stock.sku = level.sku";
 
+const LIST: &str = "select sku, available from stock order by sku";
+
+const FIND: &str = "select available from stock where sku = $1";
+
+const ADD: &str = "update stock set available = available + $2 where sku = $1";
+
+/// How many there are of each.
+pub(crate) async fn list(db: &impl ConnectionTrait) -> Result<Levels, DbErr> {
+    let rows = db.query_all_raw(statement(LIST, [])).await?;
+    rows.iter().map(|row| Ok((Sku(row.try_get_by_index(0)?), row.try_get_by_index(1)?))).collect()
+}
+
+/// How many there are of one.
+pub(crate) async fn find(db: &impl ConnectionTrait, sku: &Sku) -> Result<Option<i64>, DbErr> {
+    let row = db.query_one_raw(statement(FIND, [sku.0.clone().into()])).await?;
+    row.map(|row| row.try_get_by_index(0)).transpose()
+}
+
+/// Puts more on the shelf.
+pub(crate) async fn add(tx: &DatabaseTransaction, sku: &Sku, quantity: i32) -> Result<(), DbErr> {
+    tx.execute_raw(statement(ADD, [sku.0.clone().into(), i64::from(quantity).into()])).await.map(drop)
+}
+
 /// Locks the rows of `skus`, in the order of sku, and returns how many there are of each.
 pub(crate) async fn lock(tx: &DatabaseTransaction, skus: BTreeSet<Sku>) -> Result<Levels, DbErr> {
     let skus: Vec<String> = skus.into_iter().map(|sku| sku.0).collect();

@@ -20,6 +20,7 @@ async fn a_consumer_killed_between_commit_and_offset_repeats_no_effect() {
     let group = format!("{}-a", shelf.topic);
     let mut settings = vec![
         ("BREW__DATABASE__URL", shelf.database.url.as_str()),
+        ("BREW__GRPC__ADDRESS", "127.0.0.1:0"),
         ("BREW__KAFKA__BROKERS", brokers.as_str()),
         ("BREW__CONSUMER__GROUP", group.as_str()),
         ("BREW__CONSUMER__TOPICS", shelf.topic.as_str()),

@@ -7,8 +7,8 @@ use std::{
 };
 
 use events::{Event, OrderCreated, OrderId, OrderLine, Sku, header};
-use inventory_service::{Options, Tally, migrations, serve, settings};
-use messaging::{Producer, Record};
+use inventory_service::{Options, migrations, serve, settings};
+use messaging::{Producer, Record, Tally};
 use testkit::TestDatabase;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +36,7 @@ impl Shelf {
         settings.database = self.database.options();
         settings.kafka = testkit::kafka();
         settings.admin.address = "127.0.0.1:0".parse().unwrap();
+        settings.grpc.address = "127.0.0.1:0".parse().unwrap();
         settings.consumer.group = format!("{}-{group}", self.topic);
         settings.consumer.topics = vec![self.topic.clone()];
         settings
@@ -94,6 +95,7 @@ pub(crate) fn order(number: i64, lines: &[(&str, i32)]) -> Order {
         lines: lines.collect(),
         total_minor: 100,
         currency: "EUR".to_owned(),
+        payment_token: String::new(),
     };
     Order {
         key: order_id.to_string(),

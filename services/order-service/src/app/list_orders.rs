@@ -28,6 +28,6 @@ pub async fn list_orders(
     let mut orders = store::orders::list(db, customer, before, size + 1).await?;
     let more = orders.len() as u64 > size;
     orders.truncate(usize::try_from(size).unwrap_or(usize::MAX));
-    let next = orders.last().filter(|_| more).map(|order| order.id);
+    let next = orders.last().filter(|_| more).map(|order| order.saga.order_id);
     Ok(Page { orders, next })
 }

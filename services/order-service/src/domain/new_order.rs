@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::{Invalid, PricedOrder};
 
 const MAX_CUSTOMER_CHARS: usize = 200;
+const MAX_TOKEN_CHARS: usize = 100;
 const MAX_LINES: usize = 100;
 const MAX_QUANTITY: i32 = 1000;
 const MAX_SKU_BYTES: usize = 64;
@@ -37,6 +38,7 @@ pub struct NewOrder {
     customer: String,
     lines: Vec<RequestedLine>,
     idempotency_key: String,
+    payment_token: String,
 }
 
 impl NewOrder {
@@ -48,6 +50,7 @@ impl NewOrder {
         customer: String,
         lines: Vec<RequestedLine>,
         idempotency_key: String,
+        payment_token: String,
     ) -> Result<Self, Invalid> {
         check_text("customer", &customer, MAX_CUSTOMER_CHARS)?;
         if lines.is_empty() || lines.len() > MAX_LINES {
@@ -70,7 +73,10 @@ impl NewOrder {
             let problem = "must be 16 to 255 visible ASCII characters";
             return Err(Invalid::new("idempotency_key", problem));
         }
-        Ok(Self { customer, lines, idempotency_key })
+        if !payment_token.is_empty() {
+            check_text("payment_token", &payment_token, MAX_TOKEN_CHARS)?;
+        }
+        Ok(Self { customer, lines, idempotency_key, payment_token })
     }
 
     /// Which skus the menu is asked for.
@@ -95,6 +101,7 @@ impl NewOrder {
             hash.update(text.as_bytes());
         };
         text(&self.customer);
+        text(&self.payment_token);
         for line in &self.lines {
             text(&line.sku.0);
             text(&line.quantity.to_string());
@@ -129,7 +136,8 @@ impl NewOrder {
             });
         }
         let currency = currency.ok_or_else(|| Invalid::new("lines", "must not be empty"))?;
-        Ok(PricedOrder { customer: self.customer, lines: priced, total_minor: total, currency })
+        let (customer, payment_token) = (self.customer, self.payment_token);
+        Ok(PricedOrder { customer, lines: priced, total_minor: total, currency, payment_token })
     }
 }
 
@@ -162,7 +170,7 @@ mod tests {
     }
 
     fn refused(customer: &str, lines: Vec<RequestedLine>, key: &str) -> String {
-        NewOrder::parse(customer.to_owned(), lines, key.to_owned()).unwrap_err().field
+        NewOrder::parse(customer.to_owned(), lines, key.to_owned(), String::new()).unwrap_err().field
     }
 
     #[test]
@@ -189,7 +197,7 @@ mod tests {
 
     #[test]
     fn prices_add_up_with_checked_arithmetic() {
-        let order = |lines| NewOrder::parse("ada".to_owned(), lines, KEY.to_owned()).unwrap();
+        let order = |lines| NewOrder::parse("ada".to_owned(), lines, KEY.to_owned(), String::new()).unwrap();
         let menu = BTreeMap::from([
             (Sku("latte".to_owned()), item(420, "EUR")),
             (Sku("mocha".to_owned()), item(450, "EUR")),
@@ -207,7 +215,7 @@ mod tests {
     #[test]
     fn fingerprints_tell_bodies_apart() {
         let order = |customer: &str, lines| {
-            NewOrder::parse(customer.to_owned(), lines, KEY.to_owned()).unwrap().fingerprint()
+            NewOrder::parse(customer.to_owned(), lines, KEY.to_owned(), String::new()).unwrap().fingerprint()
         };
         let base = order("ada", vec![line("latte", 1), line("mocha", 2)]);
         assert_eq!(base, order("ada", vec![line("latte", 1), line("mocha", 2)]));

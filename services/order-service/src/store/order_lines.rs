@@ -37,7 +37,7 @@ impl ActiveModelBehavior for ActiveModel {}
 /// Stores the lines of `order`.
 pub(crate) async fn insert(tx: &impl ConnectionTrait, order: &Order) -> Result<(), DbErr> {
     let lines = (1..).zip(&order.lines).map(|(position, line)| ActiveModel {
-        order_id: Set(order.id.0),
+        order_id: Set(order.saga.order_id.0),
         position: Set(position),
         sku: Set(line.sku.0.clone()),
         quantity: Set(line.quantity),

@@ -1,6 +1,8 @@
 //! Table `orders`.
 
-use events::{OrderId, OrderLine, Sku};
+use std::{collections::BTreeMap, time::Duration};
+
+use events::{CancelReason, OrderId, OrderLine, Sku};
 use sea_orm::{
     ActiveValue::{NotSet, Set},
     QueryOrder, QuerySelect,
@@ -9,7 +11,7 @@ use sea_orm::{
 };
 use time::OffsetDateTime;
 
-use crate::domain::{Order, OrderStatus, PricedOrder};
+use crate::domain::{Order, OrderStatus, PaymentAnswer, PricedOrder, Saga, StockAnswer};
 
 use super::order_lines;
 
@@ -26,6 +28,11 @@ pub struct Model {
     pub idempotency_key: String,
     pub request_fingerprint: Vec<u8>,
     pub created_at: TimeDateTimeWithTimeZone,
+    pub stock: String,
+    pub payment: String,
+    pub cancel_reason: Option<String>,
+    pub answer_due_at: TimeDateTimeWithTimeZone,
+    pub trace: Json,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -42,13 +49,20 @@ impl Related<order_lines::Entity> for Entity {
 
 impl ActiveModelBehavior for ActiveModel {}
 
+/// How a new order is kept, beside what it says.
+pub(crate) struct Placing<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) fingerprint: &'a [u8],
+    pub(crate) answer_timeout: Duration,
+    pub(crate) trace: &'a BTreeMap<String, String>,
+}
+
 /// Stores a new order, or does nothing and returns none if its idempotency key is taken; waits for a transaction
 /// that is about to take it.
 pub(crate) async fn insert(
     tx: &impl ConnectionTrait,
     order: &PricedOrder,
-    key: &str,
-    fingerprint: &[u8],
+    placing: &Placing<'_>,
 ) -> Result<Option<(OrderId, OffsetDateTime)>, DbErr> {
     let row = ActiveModel {
         id: NotSet,
@@ -57,9 +71,14 @@ pub(crate) async fn insert(
         total_minor: Set(order.total_minor),
         currency: Set(order.currency.clone()),
         version: Set(1),
-        idempotency_key: Set(key.to_owned()),
-        request_fingerprint: Set(fingerprint.to_owned()),
+        idempotency_key: Set(placing.key.to_owned()),
+        request_fingerprint: Set(placing.fingerprint.to_owned()),
         created_at: NotSet,
+        stock: Set(StockAnswer::None.as_str().to_owned()),
+        payment: Set(PaymentAnswer::None.as_str().to_owned()),
+        cancel_reason: Set(None),
+        answer_due_at: Set(OffsetDateTime::now_utc() + placing.answer_timeout),
+        trace: Set(serde_json::to_value(placing.trace).map_err(|error| DbErr::Json(error.to_string()))?),
     };
     let taken = OnConflict::column(Column::IdempotencyKey).do_nothing().to_owned();
     // As a list: of one row the library takes "nothing returned" for an error.
@@ -128,16 +147,20 @@ async fn with_lines(db: &impl ConnectionTrait, rows: Vec<Model>) -> Result<Vec<O
 }
 
 fn order(row: Model, lines: Vec<OrderLine>) -> Result<Order, DbErr> {
-    let status = OrderStatus::parse(&row.status)
-        .ok_or_else(|| DbErr::Type(format!("order {} has the unknown status {}", row.id, row.status)))?;
-    Ok(Order {
-        id: OrderId(row.id),
-        customer: row.customer,
-        status,
-        lines,
+    let unknown =
+        |what: &str, found: &str| DbErr::Type(format!("order {} has the unknown {what} {found}", row.id));
+    let reason = row.cancel_reason.as_deref();
+    let saga = Saga {
+        order_id: OrderId(row.id),
         total_minor: row.total_minor,
         currency: row.currency,
+        status: OrderStatus::parse(&row.status).ok_or_else(|| unknown("status", &row.status))?,
+        stock: StockAnswer::parse(&row.stock).ok_or_else(|| unknown("stock", &row.stock))?,
+        payment: PaymentAnswer::parse(&row.payment).ok_or_else(|| unknown("payment", &row.payment))?,
+        cancel_reason: reason
+            .map(|reason| CancelReason::parse(reason).ok_or_else(|| unknown("cancel reason", reason)))
+            .transpose()?,
         version: row.version,
-        created_at: row.created_at,
-    })
+    };
+    Ok(Order { saga, customer: row.customer, lines, created_at: row.created_at })
 }

@@ -6,4 +6,5 @@ mod faults;
 mod idempotency;
 mod orders;
 mod process;
+mod saga;
 mod shop;

@@ -60,6 +60,7 @@ async fn it_is_ready_while_its_database_is_there() {
         ("BREW__DATABASE__URL", database.url.as_str()),
         ("BREW__DATABASE__ACQUIRE_TIMEOUT_MS", "500"),
         ("BREW__GRPC__ADDRESS", &grpc),
+        ("BREW__ORDERS__BACKGROUND", "false"),
         ("BREW__ADMIN__ADDRESS", &admin),
     ];
     let _service = Service::start(PROGRAM, &[], &settings);
@@ -93,7 +94,11 @@ async fn sigterm_ends_it_well() {
     let service = Service::start(
         PROGRAM,
         &[],
-        &[("BREW__DATABASE__URL", &database.url), ("BREW__GRPC__ADDRESS", &address)],
+        &[
+            ("BREW__DATABASE__URL", &database.url),
+            ("BREW__GRPC__ADDRESS", &address),
+            ("BREW__KAFKA__BROKERS", &testkit::kafka().brokers),
+        ],
     );
     testkit::until("the port to open", async || tokio::net::TcpStream::connect(&address).await.ok()).await;
     service.signal(Signal::SIGTERM);

@@ -25,6 +25,7 @@ impl Shop {
         settings.database = database.options();
         settings.admin.address = "127.0.0.1:0".parse().unwrap();
         settings.grpc.watch_interval_ms = 10;
+        settings.orders.background = false;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
@@ -54,5 +55,6 @@ pub(crate) fn order(lines: &[(&str, i32)]) -> PlaceOrderRequest {
         customer: "ada".to_owned(),
         lines: lines.collect(),
         idempotency_key: Uuid::new_v4().to_string(),
+        payment_token: String::new(),
     }
 }

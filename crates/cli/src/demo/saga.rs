@@ -1,0 +1,104 @@
+//! The second half: the whole shop, with orders that end in every way, and a publisher killed among them.
+
+use std::time::Duration;
+
+use crate::{
+    lab,
+    local::State,
+    output::note,
+    shop::{self, Ordered},
+    verify::{Evidence, Finding, check},
+};
+
+use super::Story;
+
+/// How long the shop may take to come to rest.
+const REST: Duration = Duration::from_secs(45);
+
+struct Case {
+    what: &'static str,
+    lines: &'static [(&'static str, i32)],
+    token: &'static str,
+    end: &'static str,
+    proves: &'static str,
+}
+
+const CASES: [Case; 6] = [
+    Case {
+        what: "a latte and a croissant",
+        lines: &[("latte", 1), ("croissant", 1)],
+        token: "tok_good",
+        end: "completed",
+        proves: "both answers good: captured and committed",
+    },
+    Case {
+        what: "six panettoni, of five",
+        lines: &[("espresso", 1), ("panettone", 6)],
+        token: "tok_good",
+        end: "cancelled (out_of_stock)",
+        proves: "no stock: the money is let go",
+    },
+    Case {
+        what: "a card that is declined",
+        lines: &[("mocha", 2)],
+        token: "tok_declined",
+        end: "cancelled (payment_declined)",
+        proves: "no money: the stock goes back",
+    },
+    Case {
+        what: "a provider that charges and never replies",
+        lines: &[("flat-white", 1)],
+        token: "tok_timeout_once",
+        end: "completed",
+        proves: "same key, same bytes: charged once",
+    },
+    Case {
+        what: "a provider that charges and says 500",
+        lines: &[("americano", 3)],
+        token: "tok_500_after_once",
+        end: "completed",
+        proves: "the same",
+    },
+    Case {
+        what: "a hold that cannot be captured",
+        lines: &[("cappuccino", 1)],
+        token: "tok_capture_declined",
+        end: "cancelled (capture_failed)",
+        proves: "undone after it was confirmed",
+    },
+];
+
+/// Opens the shop, tells how each order ended, and returns what an independent look at everything found.
+pub(super) async fn tell(state: &State, story: &mut Story) -> anyhow::Result<Vec<Finding>> {
+    note("  opening the shop: five services, two publishers");
+    let mut shop = shop::open(state, 0).await?;
+    let address = shop.orders.clone();
+    let orders = CASES.iter().map(|case| shop::place_and_watch(&address, case.lines, case.token));
+    let orders = futures::future::join_all(orders);
+    let (orders, killed) = tokio::join!(orders, shop.kill_one("outbox-publisher"));
+    story.tell("kill one of two publishers meanwhile", killed?, &true, "the other takes its shards");
+    for (case, ordered) in CASES.iter().zip(orders) {
+        let ordered: Ordered = ordered?;
+        let did = format!("{}: {} ({:.1} s)", ordered.order_id, case.what, ordered.took.as_secs_f32());
+        story.tell(did, ordered.end(), &case.end.to_owned(), case.proves);
+    }
+    let findings = at_rest(state).await?;
+    shop.close().await?;
+    let broken = findings.iter().filter(|finding| !finding.holds()).count();
+    story.tell("read every database, topic and book", broken, &0, "stock and money add up (below)");
+    let left = lab::outbox_pending(state).await?;
+    story.tell("count pending rows", left, &0, "nothing is left over");
+    Ok(findings)
+}
+
+/// Looks until all holds, or for as long as the shop may take to come to rest.
+async fn at_rest(state: &State) -> anyhow::Result<Vec<Finding>> {
+    let deadline = tokio::time::Instant::now() + REST;
+    loop {
+        let findings = check(&Evidence::gather(state).await?);
+        if findings.iter().all(Finding::holds) || tokio::time::Instant::now() > deadline {
+            return Ok(findings);
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+}

@@ -1,0 +1,75 @@
+//! Orders, placed and watched to their end.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use proto::order::v1::{
+    OrderLine, OrderStatus, PlaceOrderRequest, WatchOrderRequest, order_service_client::OrderServiceClient,
+};
+use tonic::transport::Channel;
+
+/// How long an order may take to its final state.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// An order that has come to its end, or has not in time.
+#[derive(Debug, Clone)]
+pub(crate) struct Ordered {
+    pub(crate) order_id: String,
+    pub(crate) status: OrderStatus,
+    pub(crate) reason: String,
+    pub(crate) took: Duration,
+}
+
+impl Ordered {
+    /// `completed`, or `cancelled (out_of_stock)`.
+    pub(crate) fn end(&self) -> String {
+        let name = self.status.as_str_name().trim_start_matches("ORDER_STATUS_").to_lowercase();
+        if self.reason.is_empty() { name } else { format!("{name} ({})", self.reason) }
+    }
+}
+
+/// Places an order of `lines`, paid with `token`, and watches it until it is final.
+pub(crate) async fn place_and_watch(
+    address: &str,
+    lines: &[(&str, i32)],
+    token: &str,
+) -> anyhow::Result<Ordered> {
+    let mut client = OrderServiceClient::connect(format!("http://{address}")).await?;
+    let lines = lines.iter().map(|(sku, quantity)| OrderLine { sku: (*sku).to_owned(), quantity: *quantity });
+    let began = Instant::now();
+    let request = PlaceOrderRequest {
+        customer: "a customer of the demo".to_owned(),
+        lines: lines.collect(),
+        idempotency_key: uuid::Uuid::new_v4().to_string(),
+        payment_token: token.to_owned(),
+    };
+    let placed = client.place_order(request).await.context("place an order")?.into_inner();
+    let order_id = placed.order.context("an answer without an order")?.order_id;
+    let mut last = Ordered {
+        order_id: order_id.clone(),
+        status: OrderStatus::Pending,
+        reason: String::new(),
+        took: Duration::ZERO,
+    };
+    // An order that is not final in time is returned as it stood.
+    let watched = tokio::time::timeout(DEADLINE, watch(&mut client, order_id, &mut last)).await;
+    if let Ok(watched) = watched {
+        watched?;
+    }
+    last.took = began.elapsed();
+    Ok(last)
+}
+
+async fn watch(
+    client: &mut OrderServiceClient<Channel>,
+    order_id: String,
+    last: &mut Ordered,
+) -> anyhow::Result<()> {
+    let mut changes = client.watch_order(WatchOrderRequest { order_id }).await?.into_inner();
+    while let Some(change) = changes.message().await.context("watch an order")? {
+        let order = change.order.context("a change without an order")?;
+        last.status = order.status();
+        last.reason = order.cancel_reason;
+    }
+    Ok(())
+}

@@ -1,0 +1,4 @@
+drop table attempts;
+drop table answers;
+drop table ledger;
+drop table authorizations;

@@ -1,0 +1,2 @@
+drop table gateway_calls;
+drop table payments;

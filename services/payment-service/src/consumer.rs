@@ -1,0 +1,26 @@
+//! Event to command: what comes from `brew.orders.v1`.
+
+use std::sync::Arc;
+
+use messaging::{ApplyError, Delivery, Tally};
+use runtime::fault::{CrashPoint, crash_if_armed};
+use sea_orm::DatabaseConnection;
+
+use crate::app::apply_orders;
+
+/// Names this consumer in `processed_outbox_ids` and in dead letter topics.
+pub(crate) const NAME: &str = "payment-service";
+
+pub(crate) async fn apply(
+    db: DatabaseConnection,
+    tally: Arc<Tally>,
+    batch: Vec<Arc<Delivery>>,
+) -> Result<(), ApplyError> {
+    let events: Vec<_> = batch.iter().map(|one| (&one.envelope, &one.event)).collect();
+    let new = apply_orders(&db, NAME, &events).await?;
+    crash_if_armed(CrashPoint::AfterCommitBeforeOffset, || {
+        format!("{} event(s) took effect, no offset is committed", batch.len())
+    });
+    tally.applied(&batch, &new, false);
+    Ok(())
+}

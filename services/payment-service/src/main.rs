@@ -1,0 +1,50 @@
+//! Start and end of payment-service.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use payment_service::{migrations, serve, settings};
+
+/// Holds, takes and gives back the money of orders, through a provider: the intent is stored before the call, and a call
+/// without an answer is made again with the same key and bytes.
+///
+/// Settings: built-in defaults, then --config, then environment variables like BREW__DATABASE__URL and
+/// BREW__GATEWAY__URL.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// A TOML file with settings.
+    #[arg(long, env = "BREW_CONFIG", global = true)]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Consume, call and serve until SIGTERM (the default).
+    Serve,
+    /// Bring the database to this version's schema, then end.
+    Migrate,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let settings = settings::load(args.config.as_deref())?;
+    let telemetry = telemetry::init("payment-service")?;
+    runtime::fault::arm_from_env()?;
+    let shutdown = runtime::shutdown_token().context("signal handlers")?;
+
+    let end = match args.command.unwrap_or(Command::Serve) {
+        Command::Migrate => {
+            let db = database::connect(&settings.database).await?;
+            database::migrate(&db, migrations()).await.context("migrate")
+        }
+        Command::Serve => serve(settings, shutdown).await.map_err(Into::into),
+    };
+
+    tokio::task::spawn_blocking(|| telemetry.finish()).await?;
+    end
+}

@@ -1,0 +1,100 @@
+//! The running service: the consumer, the workers that call the provider, gRPC and the admin port, under one supervisor.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use messaging::{ConsumeMode, Consumer, Delivery, Tally, wait_for_topics};
+use proto::payment::v1::payment_service_server::PaymentServiceServer;
+use runtime::{Health, Supervisor, serve_admin};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Server;
+
+use crate::{
+    Error,
+    consumer::{self, NAME},
+    gateway::Gateway,
+    grpc::Payments,
+    settings::Settings,
+    worker::{Circuit, Worker},
+};
+
+/// tonic sets no limit of its own.
+const MAX_STREAMS: u32 = 256;
+
+/// Consumes, calls and serves until `shutdown`.
+///
+/// # Errors
+/// Settings that make no pool, client, consumer or server; a task that failed.
+pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
+    let db = database::connect(&settings.database).await?;
+    let health = Health::default();
+    health.not_ready("topics", "not looked at yet");
+    let mut tasks = Supervisor::new(shutdown.clone());
+    tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), shutdown.clone()));
+    let watch = runtime::watch("database", health.clone(), shutdown.clone(), {
+        let db = db.clone();
+        move || {
+            let db = db.clone();
+            async move { database::ping(&db).await }
+        }
+    });
+    tasks.spawn("readiness", async move {
+        watch.await;
+        Ok::<(), Infallible>(())
+    });
+    tasks.spawn("grpc", serve_grpc(settings.clone(), Payments { db: db.clone() }, shutdown.clone()));
+
+    let timeout = Duration::from_millis(settings.gateway.timeout_ms);
+    let retention = Duration::from_millis(settings.gateway.key_retention_ms);
+    let worker = Worker {
+        db: db.clone(),
+        gateway: Gateway::new(&settings.gateway.url, timeout, retention)?,
+        topic: settings.topics.payments.clone(),
+        settings: settings.gateway.clone(),
+        circuit: Arc::new(Circuit::default()),
+    };
+    for _ in 0..settings.gateway.workers.max(1) {
+        tasks.spawn("gateway worker", worker.clone().run(shutdown.clone()));
+    }
+    let grace = Duration::from_millis(settings.drain_grace_ms);
+    let pool = db.clone();
+    tasks.spawn("consumer", async move {
+        let told = |why: Option<String>| match why {
+            Some(why) => health.not_ready("topics", why),
+            None => health.ready("topics"),
+        };
+        wait_for_topics(&settings.kafka, &settings.consumer, told, &shutdown).await;
+        let consumer = Consumer::new(&settings.kafka, &settings.consumer, NAME)?;
+        let tally = Arc::new(Tally::default());
+        let apply = |batch: Vec<Arc<Delivery>>| consumer::apply(pool.clone(), Arc::clone(&tally), batch);
+        consumer.run(Delivery::decode, apply, ConsumeMode::Forever, shutdown).await?;
+        Ok::<(), messaging::Error>(())
+    });
+    tasks.run(grace).await?;
+    db.close().await?;
+    Ok(())
+}
+
+async fn serve_grpc(
+    settings: Settings,
+    payments: Payments,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
+    let listener = TcpListener::bind(settings.grpc.address).await?;
+    tracing::info!(address = %listener.local_addr()?, "gRPC port");
+    let (reporter, health_service) = tonic_health::server::health_reporter();
+    reporter.set_serving::<PaymentServiceServer<Payments>>().await;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+        .build_v1()?;
+    Server::builder()
+        .timeout(Duration::from_millis(settings.grpc.timeout_ms))
+        .max_concurrent_streams(MAX_STREAMS)
+        .add_service(health_service)
+        .add_service(reflection)
+        .add_service(PaymentServiceServer::new(payments))
+        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), shutdown.cancelled_owned())
+        .await?;
+    Ok(())
+}
