@@ -29,6 +29,8 @@ enum Command {
     Lab(lab::Command),
     /// The whole story with a crash in the middle, on infrastructure of its own; ends with a verdict.
     Demo(demo::Args),
+    /// Many orders at once, with services killed and a provider that misbehaves; then verify.
+    Storm(shop::StormArgs),
     /// Read every database, topic and book, and say whether all adds up.
     Verify(verify::Args),
 }
@@ -39,6 +41,7 @@ async fn main() -> ExitCode {
         Command::Local(command) => local::run(command).await,
         Command::Lab(command) => lab::run(command).await,
         Command::Demo(args) => demo::run(args).await,
+        Command::Storm(args) => shop::storm(args).await,
         Command::Verify(args) => verify::run(args).await,
     };
     match end {

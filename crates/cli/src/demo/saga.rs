@@ -15,6 +15,9 @@ use super::Story;
 /// How long the shop may take to come to rest.
 const REST: Duration = Duration::from_secs(45);
 
+/// The number of a publisher among the shop's processes.
+const PUBLISHER: usize = 5;
+
 struct Case {
     what: &'static str,
     lines: &'static [(&'static str, i32)],
@@ -75,8 +78,13 @@ pub(super) async fn tell(state: &State, story: &mut Story) -> anyhow::Result<Vec
     let address = shop.orders.clone();
     let orders = CASES.iter().map(|case| shop::place_and_watch(&address, case.lines, case.token));
     let orders = futures::future::join_all(orders);
-    let (orders, killed) = tokio::join!(orders, shop.kill_one("outbox-publisher"));
-    story.tell("kill one of two publishers meanwhile", killed?, &true, "the other takes its shards");
+    let (orders, killed) = tokio::join!(orders, shop.kill(PUBLISHER));
+    story.tell(
+        "kill one of two publishers meanwhile",
+        killed?,
+        &"outbox-publisher",
+        "the other takes its shards",
+    );
     for (case, ordered) in CASES.iter().zip(orders) {
         let ordered: Ordered = ordered?;
         let did = format!("{}: {} ({:.1} s)", ordered.order_id, case.what, ordered.took.as_secs_f32());

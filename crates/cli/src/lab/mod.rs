@@ -20,9 +20,7 @@ pub(crate) use kafka::{
     delete_topics, end_offsets, options as kafka_options, topic_create, topic_specs, topics,
 };
 pub(crate) use orders::run_service;
-pub(crate) use service::{
-    chaos_kill_publisher, inventory_service, order_service, run_consumer, run_publisher, service,
-};
+pub(crate) use service::{chaos_kill_publisher, run_consumer, run_publisher, service};
 pub(crate) use tables::{
     GATEWAY, INVENTORY, ORDERS, PAYMENTS, connect, database_url, db_count, db_init, drop_databases,
     dup_count, outbox_count, outbox_pending,

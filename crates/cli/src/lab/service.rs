@@ -86,7 +86,7 @@ pub(crate) fn order_service(state: &State) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-pub(crate) fn inventory_service(state: &State) -> anyhow::Result<Command> {
+fn inventory_service(state: &State) -> anyhow::Result<Command> {
     let mut command = service("inventory-service")?;
     command
         .env("BREW__DATABASE__URL", database_url(state.postgres_url()?, INVENTORY)?)

@@ -2,6 +2,8 @@
 
 mod orders;
 mod services;
+mod storm;
 
 pub(crate) use orders::{Ordered, place_and_watch};
-pub(crate) use services::{Shop, open};
+pub(crate) use services::open;
+pub(crate) use storm::{Args as StormArgs, run as storm};

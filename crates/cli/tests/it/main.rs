@@ -43,10 +43,47 @@ fn starting_with(text: &str, prefix: &str) -> usize {
     text.lines().filter(|line| line.starts_with(prefix)).count()
 }
 
-/// Both scenarios, one after the other: the topics' names are fixed, so there is one lab a broker.
+/// All on one broker, one after the other, since the topics' names are fixed.
 #[tokio::test]
-async fn every_number_of_the_lab_comes_out() {
+async fn the_lab_and_the_storms() {
     let lab = Lab::new();
+    every_number_of_the_lab_comes_out(&lab).await;
+    services_killed_at_random(&lab).await;
+    a_provider_that_misbehaves(&lab).await;
+    five_hundred_orders_for_a_hundred_cakes(&lab).await;
+}
+
+/// The arguments are those of `brew storm`; it fails when an invariant is broken.
+async fn storm(lab: &Lab, arguments: &str) -> String {
+    lab.brew("local up").await;
+    let said = lab.brew(&format!("storm {arguments}")).await;
+    assert!(said.contains("verify: all hold"), "{said}");
+    println!("{said}");
+    let verified = lab.brew("verify --json").await;
+    assert_eq!(verified.matches("\"broken\": []").count(), 10, "{verified}");
+    lab.brew("local reset").await;
+    said
+}
+
+async fn services_killed_at_random(lab: &Lab) {
+    let said = storm(lab, "--orders 500 --kills 8").await;
+    assert!(said.contains("accepted=500"), "{said}");
+    assert!(said.contains("killed "), "{said}");
+}
+
+async fn a_provider_that_misbehaves(lab: &Lab) {
+    let said = storm(lab, "--orders 150 --misbehave 30").await;
+    assert!(said.contains("orders completed="), "{said}");
+}
+
+async fn five_hundred_orders_for_a_hundred_cakes(lab: &Lab) {
+    // Five are on the shelf.
+    let said = storm(lab, "--orders 500 --sku panettone --restock 95").await;
+    assert!(said.contains("orders completed=100\n"), "{said}");
+    assert!(said.contains("orders cancelled=400\n"), "{said}");
+}
+
+async fn every_number_of_the_lab_comes_out(lab: &Lab) {
     for (count, batch) in [(20, 5), (100, 20)] {
         lab.brew("local up").await;
         lab.brew("lab db-init").await;

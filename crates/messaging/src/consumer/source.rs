@@ -45,6 +45,9 @@ impl Source {
             .set("enable.auto.offset.store", "false")
             .set("auto.offset.reset", "earliest")
             .set("partition.assignment.strategy", "cooperative-sticky")
+            // A member that was killed holds up its partitions for this long; the default is 45 s.
+            .set("session.timeout.ms", "10000")
+            .set("heartbeat.interval.ms", "3000")
             .set("isolation.level", "read_committed")
             .set("check.crcs", "true")
             .set("queued.max.messages.kbytes", "8192")
