@@ -1,12 +1,15 @@
 # The front door. `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
-        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets demo test fmt fmt-check lint tidy deny
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets storm verify demo test fmt fmt-check lint tidy deny
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
 COUNT ?= 20
 BATCH_SIZE ?=
+ORDERS ?= 200
+KILLS ?= 5
+MISBEHAVE ?= 10
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BREW := $(TARGET)/debug/brew
 LAB = $(CARGO) build --quiet --workspace --bins && $(BREW) lab
@@ -67,6 +70,12 @@ dup-count: ## How many events the consumer has applied
 
 end-offsets: ## How many records the topic has
 	@$(LAB) end-offsets
+
+storm: ## ORDERS orders with KILLS kills and MISBEHAVE % of provider calls going wrong, then verify
+	@$(CARGO) build --quiet --workspace --bins && $(BREW) storm --orders $(ORDERS) --kills $(KILLS) --misbehave $(MISBEHAVE)
+
+verify: ## Read every database, topic and book, and say whether all adds up
+	@$(CARGO) build --quiet --workspace --bins && $(BREW) verify
 
 fmt: ## Format
 	@$(CARGO) fmt --all

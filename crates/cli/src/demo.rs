@@ -158,8 +158,8 @@ async fn tell(state: &State, args: &Args, story: &mut Story) -> anyhow::Result<(
     Ok(())
 }
 
-/// On a broker that is not ours, our topics may hold somebody's records; the counts would be wrong, and the clean-up
-/// would delete them.
+/// On a broker that is not ours, our topics may hold somebody's records; the counts would be wrong, and the
+/// clean-up would delete them.
 async fn refuse_foreign_records(state: &State) -> anyhow::Result<()> {
     let there = lab::topics(state.brokers()?).await?;
     if there.contains_key(events::topic::ORDERS) && lab::end_offsets(state).await?.iter().sum::<i64>() > 0 {

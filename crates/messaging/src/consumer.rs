@@ -67,12 +67,12 @@ impl Consumer {
 
     /// Reads batches until `mode` or `shutdown` says stop. `decode` turns a record into something to apply, or says
     /// why it never can be (the record becomes a dead letter). `apply` applies decoded records, all or none, in one
-    /// transaction that also remembers that they were applied; only then are the offsets committed, so after a crash
-    /// it meets some of them again.
+    /// transaction that also remembers that they were applied; only then are the offsets committed, so after a
+    /// crash it meets some of them again.
     ///
-    /// A [conflict](ApplyError::Conflict) repeats the batch; an [unavailable](ApplyError::Unavailable) database does
-    /// so with pauses, without losing the partitions; [bad data](ApplyError::Data) splits the batch until the bad
-    /// record stands alone and becomes a dead letter.
+    /// A [conflict](ApplyError::Conflict) repeats the batch; an [unavailable](ApplyError::Unavailable) database
+    /// does so with pauses, without losing the partitions; [bad data](ApplyError::Data) splits the batch until
+    /// the bad record stands alone and becomes a dead letter.
     ///
     /// # Errors
     /// The client's fatal ones. A record that is neither applied nor a dead letter is never committed.
@@ -111,8 +111,8 @@ impl Consumer {
     }
 }
 
-/// Waits until the consumer's topics are there with as many partitions as declared, or for `shutdown`; `told` hears of
-/// each look, for the service's readiness.
+/// Waits until the consumer's topics are there with as many partitions as declared, or for `shutdown`; `told`
+/// hears of each look, for the service's readiness.
 pub async fn wait_for_topics(
     kafka: &KafkaOptions,
     options: &ConsumerOptions,

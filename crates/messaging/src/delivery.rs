@@ -50,8 +50,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a batch that was applied; `new` says of each event whether it took effect now. Prints an `INSERT` or `DUP`
-    /// line for each if `print`.
+    /// Counts a batch that was applied; `new` says of each event whether it took effect now. Prints an `INSERT`
+    /// or `DUP` line for each if `print`.
     pub fn applied(&self, batch: &[Arc<Delivery>], new: &[bool], print: bool) {
         for (delivery, new) in batch.iter().zip(new) {
             let count = if *new { &self.inserted } else { &self.skipped };

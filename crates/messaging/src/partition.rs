@@ -2,7 +2,8 @@
 
 /// The partition of `key` among `partitions`. Equal to what the broker's clients compute, which each ack checks.
 ///
-/// Algorithm: MurmurHash2 by Austin Appleby, with the seed and sign mask of Kafka's `Utils.murmur2` and `toPositive`.
+/// Algorithm: MurmurHash2 by Austin Appleby, with the seed and sign mask of Kafka's `Utils.murmur2` and
+/// `toPositive`.
 #[must_use]
 pub fn partition_of(key: &[u8], partitions: usize) -> usize {
     (murmur2(key) & 0x7fff_ffff) as usize % partitions.max(1)

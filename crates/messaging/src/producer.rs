@@ -122,8 +122,8 @@ impl Producer {
         self.partitions.get(topic).copied()
     }
 
-    /// Sends `records` and waits for their acks, or the first error, or `deadline`. Records of one key are written in
-    /// the order given, or not at all from the first that fails on.
+    /// Sends `records` and waits for their acks, or the first error, or `deadline`. Records of one key are
+    /// written in the order given, or not at all from the first that fails on.
     ///
     /// Not cancellation safe: a producer whose send was cancelled must be retired.
     pub async fn send(&mut self, records: &[Record<'_>], deadline: Instant) -> SendOutcome {

@@ -9,7 +9,8 @@ use rdkafka::{
 
 use crate::{Error, KafkaOptions, Received, admin};
 
-/// Reads every record that `topic` has now, partition by partition in offset order. In no group: it changes nothing.
+/// Reads every record that `topic` has now, partition by partition in offset order. In no group: it changes
+/// nothing.
 ///
 /// # Errors
 /// The client's, or [`Error::BrokerAway`] when the end is not reached within `timeout`.

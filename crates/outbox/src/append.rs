@@ -42,8 +42,8 @@ impl NewEvent {
 /// Writes one event in `tx` and returns its row's id.
 ///
 /// The caller holds its aggregate's lock by now (its row, `FOR UPDATE`, or an aggregate that is new in this very
-/// transaction): then id order is commit order, and events are published in that order. A writer without such a lock
-/// calls the SQL function `outbox_append` instead.
+/// transaction): then id order is commit order, and events are published in that order. A writer without such a
+/// lock calls the SQL function `outbox_append` instead.
 ///
 /// A pool is no transaction:
 ///
@@ -68,8 +68,8 @@ pub async fn append(tx: &DatabaseTransaction, event: NewEvent) -> Result<OutboxI
     ids.first().copied().ok_or_else(|| sea_orm::DbErr::RecordNotInserted.into())
 }
 
-/// Writes many events in `tx`, in their order, with one statement, and returns their rows' ids. The same contract as
-/// [`append`].
+/// Writes many events in `tx`, in their order, with one statement, and returns their rows' ids. The same
+/// contract as [`append`].
 ///
 /// # Errors
 /// As [`append`].

@@ -1,7 +1,7 @@
 //! A claim: some shards locked, their first pending rows read, until what was acknowledged is marked.
 //!
-//! Locking and reading are two statements at READ COMMITTED. One statement would read with a snapshot that was taken
-//! before the lock, and so show rows that another publisher has marked in between.
+//! Locking and reading are two statements at READ COMMITTED. One statement would read with a snapshot that was
+//! taken before the lock, and so show rows that another publisher has marked in between.
 
 use std::collections::BTreeMap;
 
@@ -53,8 +53,8 @@ pub struct PendingRow<'c> {
 }
 
 impl Session {
-    /// Locks up to `limits.max_shards` of `candidates`, beginning with shard `start` and going round, skipping those
-    /// that another publisher holds; then reads their first pending rows, per shard in id order.
+    /// Locks up to `limits.max_shards` of `candidates`, beginning with shard `start` and going round, skipping
+    /// those that another publisher holds; then reads their first pending rows, per shard in id order.
     ///
     /// # Errors
     /// The claim is lost and the session of no more use.
@@ -106,8 +106,8 @@ impl Claim<'_> {
         self.rows.iter().map(pending_row).collect()
     }
 
-    /// The shard of the last row. Whoever begins the next claim behind it serves every shard in turn, even when a row
-    /// that fails again and again is all that a claim can take.
+    /// The shard of the last row. Whoever begins the next claim behind it serves every shard in turn, even when
+    /// a row that fails again and again is all that a claim can take.
     ///
     /// # Errors
     /// Only if the table is not the one of this crate's migrations.
@@ -167,8 +167,8 @@ fn pending_row(row: &Row) -> Result<PendingRow<'_>, Error> {
     })
 }
 
-/// Any writer can put anything into the column that the table lets pass, so nothing here may fail: a row that cannot
-/// be read would hold up its neighbours. What is no text becomes its JSON.
+/// Any writer can put anything into the column that the table lets pass, so nothing here may fail: a row that
+/// cannot be read would hold up its neighbours. What is no text becomes its JSON.
 fn headers(column: Option<&str>) -> BTreeMap<String, String> {
     let parsed: BTreeMap<String, Json> =
         column.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();

@@ -20,7 +20,8 @@ pub struct SessionOptions {
     pub keepalive: Duration,
 }
 
-/// One connection, with its statements prepared. Ends when dropped; an open claim is then rolled back by the server.
+/// One connection, with its statements prepared. Ends when dropped; an open claim is then rolled back by the
+/// server.
 pub struct Session {
     pub(crate) client: Client,
     pub(crate) set_local: String,

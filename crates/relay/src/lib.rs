@@ -1,5 +1,5 @@
-//! The relay: moves outbox rows to Kafka, at least once and in order per aggregate, with any number of replicas. The
-//! only library room where outbox and messaging meet.
+//! The relay: moves outbox rows to Kafka, at least once and in order per aggregate, with any number of replicas.
+//! The only library room where outbox and messaging meet.
 //!
 //! [`run`] is the polling driver; [`Worker::drain_once`] is the core that it turns.
 

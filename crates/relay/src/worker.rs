@@ -50,8 +50,8 @@ pub enum Turn {
     },
 }
 
-/// Why a turn did not go well. Rows that were acknowledged are marked all the same, unless the database is the reason;
-/// all others stay pending and are read again from the shard's first pending row.
+/// Why a turn did not go well. Rows that were acknowledged are marked all the same, unless the database is the
+/// reason; all others stay pending and are read again from the shard's first pending row.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
     /// The database is away, or has ended the session: the claim is lost, and nothing was marked.
@@ -110,8 +110,8 @@ impl Worker {
     }
 
     /// One turn: look, claim, send, await the acks, mark what was acknowledged. Lasts no longer than the connect
-    /// timeouts and the send deadline together, so a shutdown waits for it; not cancellation safe in that a cancelled
-    /// turn's records may be in Kafka unmarked (they are sent again).
+    /// timeouts and the send deadline together, so a shutdown waits for it; not cancellation safe in that a
+    /// cancelled turn's records may be in Kafka unmarked (they are sent again).
     ///
     /// # Errors
     /// See [`TurnError`]; the next turn starts afresh.

@@ -20,8 +20,8 @@ pub fn kafka() -> KafkaOptions {
     KafkaOptions { brokers: crate::variable("BREW_TEST_KAFKA"), max_message_bytes: 1_000_000, partitions: 6 }
 }
 
-/// Makes a topic that no other test knows, with `options.partitions`, and its dead letter topic for `consumer` if one
-/// is named.
+/// Makes a topic that no other test knows, with `options.partitions`, and its dead letter topic for `consumer`
+/// if one is named.
 ///
 /// # Panics
 /// When Kafka refuses.

@@ -1,5 +1,5 @@
-//! order-service: accepts orders over gRPC, writes each order and its event in one transaction, and joins the answers of
-//! stock and payment.
+//! order-service: accepts orders over gRPC, writes each order and its event in one transaction, and joins the
+//! answers of stock and payment.
 
 pub mod settings;
 

@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::expire_orders;
 
-/// Cancels overdue orders every `interval` until `shutdown`. What goes wrong is told, and tried again in the next turn.
+/// Cancels overdue orders every `interval` until `shutdown`. What goes wrong is told, and tried again in the
+/// next turn.
 pub(crate) async fn sweep(
     db: DatabaseConnection,
     topic: String,

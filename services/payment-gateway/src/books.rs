@@ -1,4 +1,5 @@
-//! The provider's books: what is held, what was done, and what was answered to which key, in one transaction a call.
+//! The provider's books: what is held, what was done, and what was answered to which key, in one transaction a
+//! call.
 
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, Statement, TransactionTrait,

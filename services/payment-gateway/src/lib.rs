@@ -1,5 +1,5 @@
-//! payment-gateway: a sandbox of an outside payment provider, with books of its own and misbehaviour on command. For
-//! development and tests.
+//! payment-gateway: a sandbox of an outside payment provider, with books of its own and misbehaviour on command.
+//! For development and tests.
 
 pub mod settings;
 

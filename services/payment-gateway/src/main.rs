@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 use payment_gateway::{migrations, serve, settings};
 use tokio::net::TcpListener;
 
-/// A sandbox of an outside payment provider, with books of its own and misbehaviour on command (by token or by setting).
+/// A sandbox of an outside payment provider, with books of its own and misbehaviour on command (by token or by
+/// setting).
 ///
 /// Settings: built-in defaults, then --config, then environment variables like BREW__DATABASE__URL.
 #[derive(Parser)]

@@ -30,8 +30,8 @@ const BY_CHANCE: [Mischief; 6] = [
     Mischief::TooMany,
 ];
 
-/// Decides. `attempt` counts from 1; what a token asks for befalls the first attempt of each call only, so that the same
-/// key and bytes succeed later.
+/// Decides. `attempt` counts from 1; what a token asks for befalls the first attempt of each call only, so that
+/// the same key and bytes succeed later.
 pub(crate) fn decide(token: &str, key: &str, attempt: i64, percent: u64) -> Mischief {
     if attempt == 1 {
         let asked = match token {

@@ -54,8 +54,8 @@ impl Gateway {
         Ok(Self { client, url: url.trim_end_matches('/').to_owned(), key_retention })
     }
 
-    /// Makes `call` with its key and its bytes. When the provider may have forgotten the key, looks up by our reference
-    /// first, rather than charge again.
+    /// Makes `call` with its key and its bytes. When the provider may have forgotten the key, looks up by our
+    /// reference first, rather than charge again.
     pub(crate) async fn make(&self, call: &Call) -> Answer {
         if call.attempts > 1 && call.age > self.key_retention {
             match self.look_up(call).await {

@@ -6,8 +6,8 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use payment_service::{migrations, serve, settings};
 
-/// Holds, takes and gives back the money of orders, through a provider: the intent is stored before the call, and a call
-/// without an answer is made again with the same key and bytes.
+/// Holds, takes and gives back the money of orders, through a provider: the intent is stored before the call,
+/// and a call without an answer is made again with the same key and bytes.
 ///
 /// Settings: built-in defaults, then --config, then environment variables like BREW__DATABASE__URL and
 /// BREW__GATEWAY__URL.

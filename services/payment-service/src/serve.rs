@@ -1,4 +1,5 @@
-//! The running service: the consumer, the workers that call the provider, gRPC and the admin port, under one supervisor.
+//! The running service: the consumer, the workers that call the provider, gRPC and the admin port, under one
+//! supervisor.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 

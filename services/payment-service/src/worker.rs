@@ -27,8 +27,8 @@ pub(crate) struct Circuit {
 }
 
 impl Circuit {
-    /// How long to wait before the next call; none: now. The one who asks when the time is over makes the trial call, and
-    /// others wait for another `open`.
+    /// How long to wait before the next call; none: now. The one who asks when the time is over makes the trial
+    /// call, and others wait for another `open`.
     fn wait(&self, open: Duration) -> Option<Duration> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let until = state.1?;

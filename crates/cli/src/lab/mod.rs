@@ -1,5 +1,5 @@
-//! The lab: one verb a step, over the real services as processes. A verb that answers with a number prints just that
-//! number, so that scripts can use it.
+//! The lab: one verb a step, over the real services as processes. A verb that answers with a number prints just
+//! that number, so that scripts can use it.
 
 mod kafka;
 mod orders;

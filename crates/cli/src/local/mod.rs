@@ -1,5 +1,5 @@
-//! Postgres and Kafka on this machine, each with Docker or without. Ports are free ones of the loopback, the state is
-//! in one folder, processes are ended by their id, and every choice is said.
+//! Postgres and Kafka on this machine, each with Docker or without. Ports are free ones of the loopback, the
+//! state is in one folder, processes are ended by their id, and every choice is said.
 
 mod broker;
 mod compose;
@@ -23,7 +23,10 @@ pub(crate) enum Command {
     /// Start Postgres and Kafka, and say what was used and why.
     ///
     /// Postgres: DATABASE_URL if set, else Docker, else the system's binaries.
-    /// Kafka: KAFKA_BROKERS if set, else Docker, else Apache Kafka's jars (Java 17 and Maven), else an embedded broker.
+    ///
+    /// Kafka: KAFKA_BROKERS if set, else Docker, else Apache Kafka's jars (Java 17 and Maven), else an embedded
+    /// broker.
+    ///
     /// BREW_POSTGRES=compose|system and BREW_KAFKA=compose|jars|embedded choose by hand.
     Up(Profile),
     /// Stop them; their data stays.

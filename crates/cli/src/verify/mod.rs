@@ -1,5 +1,6 @@
-//! An independent reconciliation: reads every database, every topic and the provider's books, and says of each invariant
-//! whether it holds. Shares no code with the services beyond the events. Run it when the shop is quiet.
+//! An independent reconciliation: reads every database, every topic and the provider's books, and says of each
+//! invariant whether it holds. Shares no code with the services beyond the events. Run it when the shop is
+//! quiet.
 
 mod evidence;
 mod invariants;

@@ -1,4 +1,5 @@
-//! The lab, verb by verb, on the Postgres and the Kafka of the tests, as `DATABASE_URL` and `KAFKA_BROKERS` give them.
+//! The lab, verb by verb, on the Postgres and the Kafka of the tests, as `DATABASE_URL` and `KAFKA_BROKERS` give
+//! them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::path::PathBuf;
@@ -58,7 +59,6 @@ async fn storm(lab: &Lab, arguments: &str) -> String {
     lab.brew("local up").await;
     let said = lab.brew(&format!("storm {arguments}")).await;
     assert!(said.contains("verify: all hold"), "{said}");
-    println!("{said}");
     let verified = lab.brew("verify --json").await;
     assert_eq!(verified.matches("\"broken\": []").count(), 10, "{verified}");
     lab.brew("local reset").await;

@@ -98,7 +98,8 @@ impl Source {
         Ok(Collected::Records(records))
     }
 
-    /// Waits with the partitions paused, polling on, so that the group does not take them away. True: shutdown came.
+    /// Waits with the partitions paused, polling on, so that the group does not take them away. True: shutdown
+    /// came.
     pub(super) async fn wait(
         &mut self,
         delay: Duration,

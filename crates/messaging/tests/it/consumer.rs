@@ -47,7 +47,8 @@ fn decode(record: &Received) -> Result<String, String> {
     if text.starts_with("unreadable") { Err(format!("cannot read {text}")) } else { Ok(text) }
 }
 
-/// Runs a consumer to the end of `topic`; `apply` is asked about each batch, and what it takes is returned in order.
+/// Runs a consumer to the end of `topic`; `apply` is asked about each batch, and what it takes is returned in
+/// order.
 async fn consume(
     topic: &str,
     apply: impl Fn(&[Arc<String>]) -> Result<(), ApplyError>,

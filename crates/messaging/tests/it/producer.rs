@@ -42,8 +42,8 @@ async fn what_cannot_be_sent_holds_back_its_key_and_nothing_else() {
     assert_eq!(log_of(&topic, "a").await, ["1"]);
 }
 
-/// The broker refuses a request in the middle of a batch. Whatever is acknowledged is in the log, and nothing of the
-/// partition has overtaken the record that failed.
+/// The broker refuses a request in the middle of a batch. Whatever is acknowledged is in the log, and nothing of
+/// the partition has overtaken the record that failed.
 #[tokio::test]
 async fn nothing_overtakes_a_record_that_the_broker_refuses() {
     let options = testkit::kafka();

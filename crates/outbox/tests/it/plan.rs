@@ -1,5 +1,5 @@
-//! The claim's and the mark's plans, held by the pages that they touch, in the states in which the planner is tempted:
-//! everything pending, and much published; with stale statistics and with fresh ones.
+//! The claim's and the mark's plans, held by the pages that they touch, in the states in which the planner is
+//! tempted: everything pending, and much published; with stale statistics and with fresh ones.
 
 use outbox::migrations;
 use tokio_postgres::Client;

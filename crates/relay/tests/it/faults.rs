@@ -81,8 +81,8 @@ async fn a_topic_that_comes_later_gets_its_rows_then_and_in_order() {
     assert_eq!((history.ids.len(), history.out_of_order().len()), (5, 0));
 }
 
-/// One record in the middle that the broker refuses: its aggregate stops there, nothing overtakes it, the others flow,
-/// also those of the shards next to it.
+/// One record in the middle that the broker refuses: its aggregate stops there, nothing overtakes it, the others
+/// flow, also those of the shards next to it.
 #[tokio::test]
 async fn a_refused_record_stops_its_aggregate_and_no_other() {
     let kafka = testkit::kafka();

@@ -69,7 +69,8 @@ async fn four_publishers_keep_order_and_lose_nothing() {
     publish_with(4).await;
 }
 
-/// Their sessions are ended by the server again and again, as in a failover. Repeats are allowed, inversions are not.
+/// Their sessions are ended by the server again and again, as in a failover. Repeats are allowed, inversions are
+/// not.
 #[tokio::test]
 async fn publishers_whose_sessions_are_ended_start_again() {
     let kafka = testkit::kafka();

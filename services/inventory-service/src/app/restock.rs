@@ -5,12 +5,12 @@ use sea_orm::{DatabaseConnection, TransactionTrait};
 
 use crate::{Error, store};
 
-/// Adds `quantity` of `sku` and returns how many are available then. A key that was used before for the same changes
-/// nothing.
+/// Adds `quantity` of `sku` and returns how many are available then. A key that was used before for the same
+/// changes nothing.
 ///
 /// # Errors
-/// [`Error::NoSku`]; [`Error::KeyReused`] when the key was used for something else; the database. Nothing has changed
-/// then.
+/// [`Error::NoSku`]; [`Error::KeyReused`] when the key was used for something else; the database. Nothing has
+/// changed then.
 pub async fn restock(db: &DatabaseConnection, sku: &Sku, quantity: i32, key: &str) -> Result<i64, Error> {
     let tx = db.begin().await?;
     // The stock's row first, as everywhere; it also makes two calls with one key wait for each other.

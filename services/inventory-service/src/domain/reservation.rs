@@ -1,5 +1,5 @@
-//! What becomes of an order's stock. Reserve all lines or none; commit what was confirmed; give back what was cancelled,
-//! also when the cancel comes first.
+//! What becomes of an order's stock. Reserve all lines or none; commit what was confirmed; give back what was
+//! cancelled, also when the cancel comes first.
 
 use std::collections::BTreeMap;
 

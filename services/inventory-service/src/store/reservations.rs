@@ -36,8 +36,8 @@ select * from unnest($1::text[], $2::text[], $3::integer[])";
 
 const FORGET: &str = "delete from reservations where order_id = any ($1::text[]) and status = 'new'";
 
-/// Locks the reservations of `orders`, making those that are not there, in one order for every batch. Must be followed
-/// by [`save`] in the same transaction.
+/// Locks the reservations of `orders`, making those that are not there, in one order for every batch. Must be
+/// followed by [`save`] in the same transaction.
 pub(crate) async fn lock(tx: &DatabaseTransaction, orders: BTreeSet<OrderId>) -> Result<Reservations, DbErr> {
     // By the text, as the database sorts it in LOCK.
     let ids: BTreeSet<String> = orders.iter().map(ToString::to_string).collect();

@@ -1,4 +1,5 @@
-//! Applies a batch of answers of stock and payment to the orders: inbox, orders, history and outbox in one transaction.
+//! Applies a batch of answers of stock and payment to the orders: inbox, orders, history and outbox in one
+//! transaction.
 
 use events::{Envelope, Event};
 use sea_orm::{DatabaseConnection, DatabaseTransaction, TransactionTrait};

@@ -12,8 +12,8 @@ use crate::{
 /// At most so many orders a transaction.
 const BATCH: i64 = 100;
 
-/// Cancels at most a hundred pending orders whose answer is overdue, appends `order.cancelled` for `topic`, and returns how
-/// many. Safe with any number of sweepers: each skips what another has locked.
+/// Cancels at most a hundred pending orders whose answer is overdue, appends `order.cancelled` for `topic`, and
+/// returns how many. Safe with any number of sweepers: each skips what another has locked.
 ///
 /// # Errors
 /// The database's; nothing has changed then.

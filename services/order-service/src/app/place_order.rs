@@ -19,13 +19,13 @@ pub struct Placed {
     pub replayed: bool,
 }
 
-/// Stores `new` and appends `order.created` for `topic`, or returns the order that the same request made before. Without
-/// an answer of stock and payment within `answer_timeout` it will be cancelled.
+/// Stores `new` and appends `order.created` for `topic`, or returns the order that the same request made before.
+/// Without an answer of stock and payment within `answer_timeout` it will be cancelled.
 ///
 /// # Errors
-/// [`Error::KeyReused`] when the key belongs to another body; a sku that is not on the menu; the database. Nothing is
-/// stored then, except that the outcome of a commit is unknown when the connection dies in it: the same call again
-/// finds out.
+/// [`Error::KeyReused`] when the key belongs to another body; a sku that is not on the menu; the database.
+/// Nothing is stored then, except that the outcome of a commit is unknown when the connection dies in it: the
+/// same call again finds out.
 pub async fn place_order(
     db: &DatabaseConnection,
     topic: &str,

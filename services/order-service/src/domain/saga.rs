@@ -1,5 +1,5 @@
-//! The state graph of an order (`docs/states.md`): what stock and payment have answered, in whatever order, and what that
-//! makes of the order. Late, repeated and reordered answers are normal input.
+//! The state graph of an order (`docs/states.md`): what stock and payment have answered, in whatever order, and
+//! what that makes of the order. Late, repeated and reordered answers are normal input.
 
 use events::{
     CancelReason, Event, OrderCancelled, OrderCompleted, OrderConfirmed, OrderId, PaymentAuthorized,
@@ -121,8 +121,8 @@ pub struct Saga {
 }
 
 impl Saga {
-    /// Takes `input` in and returns the steps that follow from it; none if it changes nothing, or only what is known of
-    /// the answers.
+    /// Takes `input` in and returns the steps that follow from it; none if it changes nothing, or only what is
+    /// known of the answers.
     ///
     /// # Errors
     /// [`Refused`]; the saga is as before.

@@ -17,7 +17,8 @@ async fn a_failing_outbox_insert_leaves_no_order() {
     assert_eq!(shop.rows().await, (1, 1, 1));
 }
 
-/// The connection dies after the order is inserted and before its event is: a trigger ends the session that runs it.
+/// The connection dies after the order is inserted and before its event is: a trigger ends the session that runs
+/// it.
 #[tokio::test]
 async fn a_connection_that_dies_between_the_two_inserts_leaves_no_order() {
     let shop = Shop::open().await;

@@ -86,7 +86,8 @@ async fn both_good_is_confirmed_then_completed_with_its_history() {
     assert_eq!(status(&shop).await.0, OrderStatus::Completed);
     assert_eq!(told(&shop.database).await, ["order.created", "order.confirmed", "order.completed"]);
     let edges = "select count(*) from order_history where (version, from_status, to_status, cause) in
-                     ((4, 'pending', 'confirmed', 'stock.reserved'), (7, 'confirmed', 'completed', 'payment.captured'))";
+                     ((4, 'pending', 'confirmed', 'stock.reserved'),
+                      (7, 'confirmed', 'completed', 'payment.captured'))";
     assert_eq!(shop.database.number(edges).await, 2);
 }
 

@@ -1,13 +1,13 @@
-//! Applies a batch of events of orders to the payments: inbox, payments and the intents to call, in one transaction. No
-//! call is made here.
+//! Applies a batch of events of orders to the payments: inbox, payments and the intents to call, in one
+//! transaction. No call is made here.
 
 use events::{Envelope, Event};
 use sea_orm::{DatabaseConnection, DatabaseTransaction, TransactionTrait};
 
 use crate::{Error, domain::Payment, store};
 
-/// Applies those of `batch` that `consumer` has not applied before. Returns, position by position, whether the event was
-/// new.
+/// Applies those of `batch` that `consumer` has not applied before. Returns, position by position, whether the
+/// event was new.
 ///
 /// Locks in one order: processed ids, payments by order; so two batches never wait in a circle.
 ///

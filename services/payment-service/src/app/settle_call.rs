@@ -11,8 +11,8 @@ use crate::{
     store::{self, calls::Call},
 };
 
-/// Applies the provider's definite answer to `call`: the payment, the next call if there is one, and the event for `topic`.
-/// False if another worker has applied it before.
+/// Applies the provider's definite answer to `call`: the payment, the next call if there is one, and the event
+/// for `topic`. False if another worker has applied it before.
 ///
 /// # Errors
 /// The database's; an answer that cannot be. Nothing has changed then.

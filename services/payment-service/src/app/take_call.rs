@@ -6,8 +6,8 @@ use sea_orm::DatabaseConnection;
 
 use crate::{Error, store, store::calls::Call};
 
-/// Takes a call that is due, for at least `lease`: after that another worker makes it again, with the same key and bytes.
-/// None if none is due.
+/// Takes a call that is due, for at least `lease`: after that another worker makes it again, with the same key
+/// and bytes. None if none is due.
 ///
 /// # Errors
 /// The database's.

@@ -1,5 +1,5 @@
-//! The state graph of a payment. One call to the provider at a time; a cancel that meets a call under way is remembered
-//! and undoes what the call has done.
+//! The state graph of a payment. One call to the provider at a time; a cancel that meets a call under way is
+//! remembered and undoes what the call has done.
 
 use events::{
     Event, OrderId, PaymentAuthorized, PaymentCaptureFailed, PaymentCaptured, PaymentDeclined,
@@ -162,8 +162,8 @@ pub struct Payment {
 }
 
 impl Payment {
-    /// What an event of an order begins when there is no payment yet: a payment to be held, or, for a cancel, one that
-    /// never will be. Others begin nothing.
+    /// What an event of an order begins when there is no payment yet: a payment to be held, or, for a cancel,
+    /// one that never will be. Others begin nothing.
     ///
     /// # Errors
     /// [`Impossible::Amount`]; [`Impossible::NotAuthorized`] for a confirmation.

@@ -1,0 +1,47 @@
+//! What `brew` can be asked.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{demo, lab, local, order, shop, stock, verify};
+
+/// Brew at a terminal: orders, stock, local infrastructure, the lab, the demo, the storm and the check of everything.
+#[derive(Parser)]
+#[command(name = "brew", version)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Place, show, watch, list and cancel orders.
+    Order(order::OrderArgs),
+    /// Show what is on the shelf, or put more there.
+    Stock(stock::StockArgs),
+    /// Postgres and Kafka on this machine: with Docker where it runs, without where it does not.
+    #[command(subcommand)]
+    Local(local::Command),
+    /// One step of the lab at a time, over the real services. Begin with `brew local up`.
+    #[command(subcommand)]
+    Lab(lab::Command),
+    /// The whole story with a crash in the middle, on infrastructure of its own; ends with a verdict.
+    Demo(demo::Args),
+    /// Many orders at once, with services killed and a provider that misbehaves; then verify.
+    Storm(shop::StormArgs),
+    /// Read every database, topic and book, and say whether all adds up.
+    Verify(verify::Args),
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.command {
+        Command::Order(args) => order::run(args).await,
+        Command::Stock(args) => stock::run(args).await,
+        Command::Local(command) => local::run(command).await,
+        Command::Lab(command) => lab::run(command).await,
+        Command::Demo(args) => demo::run(args).await,
+        Command::Storm(args) => shop::storm(args).await,
+        Command::Verify(args) => verify::run(args).await,
+    }
+}

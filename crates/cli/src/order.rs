@@ -1,0 +1,149 @@
+//! Orders from a terminal.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
+use proto::order::v1::{
+    CancelOrderRequest, GetOrderRequest, ListOrdersRequest, Order, OrderLine, PlaceOrderRequest,
+    WatchOrderRequest, order_service_client::OrderServiceClient,
+};
+use tonic::transport::Channel;
+
+use crate::output::line;
+
+#[derive(Args)]
+pub(crate) struct OrderArgs {
+    /// Where order-service listens.
+    #[arg(long, env = "BREW_ORDER_SERVICE", default_value = "http://127.0.0.1:50051", global = true)]
+    order_service: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Place an order; prints its id. Example: brew order place latte=2 croissant=1
+    Place {
+        /// What and how many: SKU=QUANTITY, or SKU for one.
+        #[arg(required = true)]
+        lines: Vec<String>,
+        /// Who orders.
+        #[arg(long, default_value = "me")]
+        customer: String,
+        /// What the provider calls the means of payment; tok_declined, tok_timeout_once and others misbehave.
+        #[arg(long, default_value = "tok_good")]
+        token: String,
+        /// Names this order: the same key again gives the same order back. A new one if not given.
+        #[arg(long)]
+        key: Option<String>,
+    },
+    /// Show an order.
+    Get {
+        /// order-42
+        order_id: String,
+    },
+    /// Show an order, and each change of it until it is final.
+    Watch {
+        /// order-42
+        order_id: String,
+    },
+    /// List orders, newest first.
+    List {
+        /// Only this customer's.
+        #[arg(long, default_value = "")]
+        customer: String,
+        /// How many, at most 100.
+        #[arg(long, default_value_t = 20)]
+        count: i32,
+    },
+    /// Cancel an order that is not completed.
+    Cancel {
+        /// order-42
+        order_id: String,
+    },
+}
+
+pub(crate) async fn run(args: OrderArgs) -> anyhow::Result<ExitCode> {
+    let mut client = OrderServiceClient::connect(args.order_service.clone()).await.with_context(|| {
+        format!("order-service does not answer at {} (--order-service)", args.order_service)
+    })?;
+    match args.command {
+        Command::Place { lines, customer, token, key } => {
+            let idempotency_key = key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+            let lines = lines.iter().map(|text| order_line(text)).collect::<anyhow::Result<_>>()?;
+            let request = PlaceOrderRequest { customer, lines, idempotency_key, payment_token: token };
+            let placed = client.place_order(request).await.map_err(said)?.into_inner();
+            line(placed.order.context("an answer without an order")?.order_id);
+        }
+        Command::Get { order_id } => {
+            let found = client.get_order(GetOrderRequest { order_id }).await.map_err(said)?.into_inner();
+            show(&[found.order.context("an answer without an order")?]);
+        }
+        Command::Watch { order_id } => watch(&mut client, order_id).await?,
+        Command::List { customer, count } => {
+            let request = ListOrdersRequest { customer, page_size: count, page_token: String::new() };
+            show(&client.list_orders(request).await.map_err(said)?.into_inner().orders);
+        }
+        Command::Cancel { order_id } => {
+            let request = CancelOrderRequest { order_id };
+            let cancelled = client.cancel_order(request).await.map_err(said)?.into_inner();
+            show(&[cancelled.order.context("an answer without an order")?]);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn watch(client: &mut OrderServiceClient<Channel>, order_id: String) -> anyhow::Result<()> {
+    let mut changes = client.watch_order(WatchOrderRequest { order_id }).await.map_err(said)?.into_inner();
+    while let Some(change) = changes.message().await.map_err(said)? {
+        let order = change.order.context("a change without an order")?;
+        line(format_args!("{} version {:>2}: {}", order.order_id, order.version, status(&order)));
+    }
+    Ok(())
+}
+
+/// `latte=2` or `latte`.
+fn order_line(text: &str) -> anyhow::Result<OrderLine> {
+    let (sku, quantity) = text.split_once('=').unwrap_or((text, "1"));
+    let Ok(quantity) = quantity.parse() else {
+        bail!("`{text}` is no line of an order; write SKU=QUANTITY, for example latte=2");
+    };
+    Ok(OrderLine { sku: sku.to_owned(), quantity })
+}
+
+/// The service's own words, without the transport's.
+fn said(status: tonic::Status) -> anyhow::Error {
+    anyhow::anyhow!("{} ({:?})", status.message(), status.code())
+}
+
+fn status(order: &Order) -> String {
+    let name = order.status().as_str_name().trim_start_matches("ORDER_STATUS_").to_lowercase();
+    if order.cancel_reason.is_empty() { name } else { format!("{name} ({})", order.cancel_reason) }
+}
+
+fn show(orders: &[Order]) {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED).set_header(["order", "status", "lines", "total"]);
+    for order in orders {
+        let lines: Vec<String> =
+            order.lines.iter().map(|line| format!("{} x {}", line.quantity, line.sku)).collect();
+        let total = format!("{}.{:02} {}", order.total_minor / 100, order.total_minor % 100, order.currency);
+        table.add_row([order.order_id.clone(), status(order), lines.join(", "), total]);
+    }
+    line(table);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_from_a_terminal() {
+        let read = |text| order_line(text).map(|line| (line.sku, line.quantity));
+        assert_eq!(read("latte").unwrap(), ("latte".to_owned(), 1));
+        assert_eq!(read("latte=12").unwrap(), ("latte".to_owned(), 12));
+        assert!(read("latte=two").unwrap_err().to_string().contains("SKU=QUANTITY"));
+    }
+}
