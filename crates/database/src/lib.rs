@@ -3,7 +3,7 @@
 mod failure;
 mod migrate;
 
-use std::time::Duration;
+use std::{future::Future, pin::Pin, time::Duration};
 
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
 use secrecy::{ExposeSecret, SecretString};
@@ -48,10 +48,14 @@ pub async fn connect(options: &Options) -> Result<DatabaseConnection, Error> {
     Ok(Database::connect(connect).await?)
 }
 
-/// Asks the database for a sign of life.
-///
-/// # Errors
-/// It gives none within the pool's acquire timeout.
-pub async fn ping(db: &DatabaseConnection) -> Result<(), Error> {
-    Ok(db.ping().await?)
+/// What asks the database for a sign of life, each time it is called; fails when none comes within the pool's acquire
+/// timeout.
+pub fn pinger(db: DatabaseConnection) -> impl Fn() -> PingFuture {
+    move || {
+        let db = db.clone();
+        Box::pin(async move { Ok(db.ping().await?) })
+    }
 }
+
+/// A question that is under way.
+pub type PingFuture = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    convert::Infallible,
     future::Future,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
@@ -9,6 +10,7 @@ use std::{
 };
 
 use axum::{Router, extract::State, http::StatusCode, routing::get};
+use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -41,11 +43,27 @@ impl Health {
     }
 }
 
+/// The admin port's settings.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdminOptions {
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
 /// How often [`watch`] asks.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// Keeps `part` ready while `ask` succeeds, until `shutdown`.
-pub async fn watch<F, E>(part: &'static str, health: Health, shutdown: CancellationToken, ask: impl Fn() -> F)
+///
+/// # Errors
+/// Never; so that it can be [spawned](crate::Supervisor::spawn) as it is.
+pub async fn watch<F, E>(
+    part: &'static str,
+    health: Health,
+    shutdown: CancellationToken,
+    ask: impl Fn() -> F,
+) -> Result<(), Infallible>
 where
     F: Future<Output = Result<(), E>>,
 {
@@ -58,7 +76,7 @@ where
         }
         tokio::select! {
             () = tokio::time::sleep(ASK_EVERY) => {}
-            () = shutdown.cancelled() => return,
+            () = shutdown.cancelled() => return Ok(()),
         }
     }
 }

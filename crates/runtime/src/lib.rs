@@ -5,6 +5,6 @@ mod health;
 mod shutdown;
 mod supervise;
 
-pub use health::{Health, serve_admin, watch};
+pub use health::{AdminOptions, Health, serve_admin, watch};
 pub use shutdown::shutdown_token;
 pub use supervise::{Error, Supervisor};

@@ -1,7 +1,6 @@
 //! The running service: the consumer, gRPC and the admin port, under one supervisor.
 
 use std::{
-    convert::Infallible,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -52,17 +51,8 @@ pub async fn serve(
 
     let mut tasks = Supervisor::new(shutdown.clone());
     tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), servers.clone()));
-    let watch = runtime::watch("database", health.clone(), servers.clone(), {
-        let db = db.clone();
-        move || {
-            let db = db.clone();
-            async move { database::ping(&db).await }
-        }
-    });
-    tasks.spawn("readiness", async move {
-        watch.await;
-        Ok::<(), Infallible>(())
-    });
+    let watch = runtime::watch("database", health.clone(), servers.clone(), database::pinger(db.clone()));
+    tasks.spawn("readiness", watch);
     tasks.spawn("grpc", serve_grpc(settings.clone(), Inventory { db: db.clone() }, servers.clone()));
 
     let mode = if options.exit_when_idle { ConsumeMode::UntilIdle } else { ConsumeMode::Forever };

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::Path};
 
 use messaging::{ConsumerOptions, KafkaOptions};
+use runtime::AdminOptions;
 use serde::Deserialize;
 
 /// Everything that can be set.
@@ -12,7 +13,7 @@ pub struct Settings {
     /// How long a batch has at shutdown.
     pub drain_grace_ms: u64,
     /// The admin port.
-    pub admin: Admin,
+    pub admin: AdminOptions,
     /// The gRPC port.
     pub grpc: Grpc,
     /// The service's own database.
@@ -23,14 +24,6 @@ pub struct Settings {
     pub consumer: ConsumerOptions,
     /// Topic names.
     pub topics: Topics,
-}
-
-/// The admin port.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Admin {
-    /// Where it listens.
-    pub address: SocketAddr,
 }
 
 /// The gRPC port.

@@ -1,6 +1,6 @@
 //! The running service: gRPC with health and reflection, and the admin port, under one supervisor.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use messaging::{ConsumeMode, Consumer, Delivery, Tally, wait_for_topics};
 use proto::order::v1::order_service_server::OrderServiceServer;
@@ -60,17 +60,8 @@ pub async fn serve(
 
     let mut tasks = Supervisor::new(shutdown.clone());
     tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), shutdown.clone()));
-    let watch = runtime::watch("database", health.clone(), shutdown.clone(), {
-        let db = db.clone();
-        move || {
-            let db = db.clone();
-            async move { database::ping(&db).await }
-        }
-    });
-    tasks.spawn("readiness", async move {
-        watch.await;
-        Ok::<(), Infallible>(())
-    });
+    let watch = runtime::watch("database", health.clone(), shutdown.clone(), database::pinger(db.clone()));
+    tasks.spawn("readiness", watch);
     if settings.orders.background {
         background(&mut tasks, &settings, &db, health, &shutdown);
     }

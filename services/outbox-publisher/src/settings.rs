@@ -1,8 +1,9 @@
 //! The publisher's settings.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::Path};
+use std::{collections::BTreeMap, path::Path};
 
 use messaging::KafkaOptions;
+use runtime::AdminOptions;
 use secrecy::SecretString;
 use serde::Deserialize;
 
@@ -13,21 +14,13 @@ pub struct Settings {
     /// How long the process has to drain.
     pub drain_grace_ms: u64,
     /// The admin port.
-    pub admin: Admin,
+    pub admin: AdminOptions,
     /// Where the records go.
     pub kafka: KafkaOptions,
     /// Where the rows come from, by name.
     pub sources: BTreeMap<String, SourceSettings>,
     /// How the relay works.
     pub relay: relay::Options,
-}
-
-/// The admin port.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Admin {
-    /// Where it listens.
-    pub address: SocketAddr,
 }
 
 /// One outbox.

@@ -1,7 +1,7 @@
 //! The running service: the consumer, the workers that call the provider, gRPC and the admin port, under one
 //! supervisor.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use messaging::{ConsumeMode, Consumer, Delivery, Tally, wait_for_topics};
 use proto::payment::v1::payment_service_server::PaymentServiceServer;
@@ -33,17 +33,8 @@ pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<()
     health.not_ready("topics", "not looked at yet");
     let mut tasks = Supervisor::new(shutdown.clone());
     tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), shutdown.clone()));
-    let watch = runtime::watch("database", health.clone(), shutdown.clone(), {
-        let db = db.clone();
-        move || {
-            let db = db.clone();
-            async move { database::ping(&db).await }
-        }
-    });
-    tasks.spawn("readiness", async move {
-        watch.await;
-        Ok::<(), Infallible>(())
-    });
+    let watch = runtime::watch("database", health.clone(), shutdown.clone(), database::pinger(db.clone()));
+    tasks.spawn("readiness", watch);
     tasks.spawn("grpc", serve_grpc(settings.clone(), Payments { db: db.clone() }, shutdown.clone()));
 
     let timeout = Duration::from_millis(settings.gateway.timeout_ms);

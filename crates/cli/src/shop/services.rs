@@ -102,7 +102,13 @@ fn specs(
         },
         Spec {
             name: "order-service",
-            settings: vec![database(lab::ORDERS)?, brokers(), ("BREW__GRPC__ADDRESS", orders.to_owned())],
+            settings: vec![
+                database(lab::ORDERS)?,
+                brokers(),
+                ("BREW__GRPC__ADDRESS", orders.to_owned()),
+                // A storm on a slow machine is not to be mistaken for services that give no answer.
+                ("BREW__ORDERS__ANSWER_TIMEOUT_MS", "180000".to_owned()),
+            ],
         },
     ];
     for _ in 0..PUBLISHERS {

@@ -27,7 +27,7 @@ const CUSTOMERS: usize = 50;
 /// How long one order may take to be accepted, over all tries.
 const ACCEPTED: Duration = Duration::from_secs(60);
 /// How long the shop may take to come to rest afterwards.
-const REST: Duration = Duration::from_secs(150);
+const REST: Duration = Duration::from_secs(240);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
