@@ -1,7 +1,7 @@
 # The front door. `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
-        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets storm verify demo test fmt fmt-check lint tidy deny
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm verify demo test fmt fmt-check lint tidy deny
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -70,6 +70,9 @@ dup-count: ## How many events the consumer has applied
 
 end-offsets: ## How many records the topic has
 	@$(LAB) end-offsets
+
+shop: build ## The whole shop until Ctrl-C; then `brew order`, `brew stock` and `brew load` from another terminal
+	@$(BREW) shop
 
 storm: ## ORDERS orders with KILLS kills and MISBEHAVE % of provider calls going wrong, then verify
 	@$(CARGO) build --quiet --workspace --bins && $(BREW) storm --orders $(ORDERS) --kills $(KILLS) --misbehave $(MISBEHAVE)

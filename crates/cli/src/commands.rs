@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{demo, lab, local, order, shop, stock, verify};
+use crate::{demo, lab, load, local, order, shop, stock, verify};
 
 /// Brew at a terminal: orders, stock, local infrastructure, the lab, the demo, the storm and the check of everything.
 #[derive(Parser)]
@@ -28,6 +28,10 @@ enum Command {
     Lab(lab::Command),
     /// The whole story with a crash in the middle, on infrastructure of its own; ends with a verdict.
     Demo(demo::Args),
+    /// The whole shop, five services and two publishers, until interrupted; prints where it listens.
+    Shop(shop::Args),
+    /// A steady stream of orders, and a table of latencies.
+    Load(load::Args),
     /// Many orders at once, with services killed and a provider that misbehaves; then verify.
     Storm(shop::StormArgs),
     /// Read every database, topic and book, and say whether all adds up.
@@ -41,6 +45,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Local(command) => local::run(command).await,
         Command::Lab(command) => lab::run(command).await,
         Command::Demo(args) => demo::run(args).await,
+        Command::Shop(args) => shop::run(args).await,
+        Command::Load(args) => load::run(args).await,
         Command::Storm(args) => shop::storm(args).await,
         Command::Verify(args) => verify::run(args).await,
     }

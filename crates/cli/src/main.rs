@@ -3,6 +3,7 @@
 mod commands;
 mod demo;
 mod lab;
+mod load;
 mod local;
 mod order;
 mod output;

@@ -211,3 +211,6 @@ fn drained(evidence: &Evidence) -> Finding {
     let broken = pending.chain(evidence.open_calls.iter().cloned()).collect();
     finding("drained: no row pending, no call open", evidence.rows.len(), broken)
 }
+
+#[cfg(test)]
+mod tests;

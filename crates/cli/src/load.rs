@@ -1,0 +1,137 @@
+//! A steady stream of orders, open loop: each order has its time, and its latency counts from that time, also when the
+//! orders before it were slow.
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::Context;
+use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
+use hdrhistogram::Histogram;
+use indicatif::{ProgressBar, ProgressStyle};
+use proto::order::v1::{OrderLine, PlaceOrderRequest, order_service_client::OrderServiceClient};
+use serde_json::json;
+use tokio::{task::JoinSet, time::Instant};
+use tonic::transport::Channel;
+
+use crate::output::line;
+
+const MENU: [&str; 7] = ["espresso", "americano", "cappuccino", "flat-white", "latte", "mocha", "croissant"];
+
+/// At most so many calls wait at once; a service that is slower than the rate gets no more, and the latency tells.
+const IN_FLIGHT: usize = 1000;
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where order-service listens.
+    #[arg(long, env = "BREW_ORDER_SERVICE", default_value = "http://127.0.0.1:50051")]
+    order_service: String,
+    /// Orders a second.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rate: u32,
+    /// For how many seconds.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: u32,
+    /// Print JSON, for scripts.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Exit codes: 0 every order was accepted, 1 some were not.
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let client = OrderServiceClient::connect(args.order_service.clone()).await.with_context(|| {
+        format!("order-service does not answer at {} (--order-service)", args.order_service)
+    })?;
+    let count = u64::from(args.rate) * u64::from(args.seconds);
+    let bar = ProgressBar::new(count);
+    bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} orders, {eta} left")?);
+
+    let mut seen = Seen { latency_us: Histogram::new(3)?, failed: 0, first_failure: None };
+    let mut calls = JoinSet::new();
+    let began = Instant::now();
+    for number in 0..count {
+        let due = began + Duration::from_secs(1).mul_f64(number as f64 / f64::from(args.rate));
+        tokio::time::sleep_until(due).await;
+        calls.spawn(place(client.clone(), number, due));
+        while let Some(done) =
+            if calls.len() >= IN_FLIGHT { calls.join_next().await } else { calls.try_join_next() }
+        {
+            seen.note(done?)?;
+            bar.inc(1);
+        }
+    }
+    while let Some(done) = calls.join_next().await {
+        seen.note(done?)?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    report(&args, &seen, began.elapsed())?;
+    Ok(if seen.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What the calls came to.
+struct Seen {
+    latency_us: Histogram<u64>,
+    failed: u64,
+    first_failure: Option<String>,
+}
+
+impl Seen {
+    fn note(&mut self, done: Result<u64, String>) -> anyhow::Result<()> {
+        match done {
+            Ok(us) => self.latency_us.record(us)?,
+            Err(why) => {
+                self.failed += 1;
+                self.first_failure.get_or_insert(why);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Microseconds since the order was due; why, if it was not accepted.
+async fn place(mut client: OrderServiceClient<Channel>, number: u64, due: Instant) -> Result<u64, String> {
+    let sku = MENU[usize::try_from(number).unwrap_or_default() % MENU.len()];
+    let request = PlaceOrderRequest {
+        customer: format!("customer-{}", number % 20),
+        lines: vec![OrderLine { sku: sku.to_owned(), quantity: 1 }],
+        idempotency_key: uuid::Uuid::new_v4().to_string(),
+        payment_token: "tok_good".to_owned(),
+    };
+    match tokio::time::timeout(CALL_TIMEOUT, client.place_order(request)).await {
+        Ok(Ok(_)) => Ok(u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX)),
+        Ok(Err(status)) => Err(format!("{} ({:?})", status.message(), status.code())),
+        Err(_) => Err(format!("no answer within {CALL_TIMEOUT:?}")),
+    }
+}
+
+fn report(args: &Args, seen: &Seen, took: Duration) -> anyhow::Result<()> {
+    let (latency_us, failed) = (&seen.latency_us, seen.failed);
+    let ms = |us: u64| us as f64 / 1000.0;
+    let at = |quantile| ms(latency_us.value_at_quantile(quantile));
+    let rate = latency_us.len() as f64 / took.as_secs_f64();
+    if args.json {
+        let figures = json!({
+            "accepted": latency_us.len(), "failed": failed, "per_second": rate,
+            "p50_ms": at(0.5), "p90_ms": at(0.9), "p99_ms": at(0.99), "max_ms": ms(latency_us.max()),
+        });
+        line(serde_json::to_string_pretty(&figures)?);
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED);
+    table.set_header(["accepted", "failed", "per second", "p50 ms", "p90 ms", "p99 ms", "max ms"]);
+    table.add_row([
+        latency_us.len().to_string(),
+        failed.to_string(),
+        format!("{rate:.1}"),
+        format!("{:.1}", at(0.5)),
+        format!("{:.1}", at(0.9)),
+        format!("{:.1}", at(0.99)),
+        format!("{:.1}", ms(latency_us.max())),
+    ]);
+    line(table);
+    if let Some(why) = &seen.first_failure {
+        line(format_args!("first failure: {why}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! The shop until somebody closes it.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+use crate::{
+    lab,
+    local::{Profile, State},
+    output::{line, note},
+};
+
+use super::services::open;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    profile: Profile,
+    /// So many of 100 calls to the payment provider go wrong.
+    #[arg(long, default_value_t = 0)]
+    misbehave: u64,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Some(state) = State::load(&args.profile)? else {
+        bail!("Postgres and Kafka do not run; `make up` starts them");
+    };
+    lab::db_init(&state).await?;
+    lab::topic_create(&state).await?;
+    let shop = open(&state, args.misbehave).await?;
+    line(format_args!("export BREW_ORDER_SERVICE=http://{}", shop.orders));
+    line(format_args!("export BREW_INVENTORY_SERVICE=http://{}", shop.inventory));
+    note("the shop is open; Ctrl-C closes it");
+    tokio::signal::ctrl_c().await?;
+    note("closing ...");
+    shop.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
