@@ -231,6 +231,8 @@ impl Producer {
     fn check(&mut self, records: &[Record<'_>], outcome: &mut SendOutcome) {
         if let Some(inner) = &self.inner
             && let Some((code, reason)) = inner.client().fatal_error()
+            // A refused record is fatal to the producer too, and says more.
+            && !matches!(outcome.failure, Some(ProducerFailure::BadRecord(_)))
         {
             outcome.failure = Some(ProducerFailure::Fatal(format!("{code:?}: {reason}")));
         }

@@ -1,6 +1,6 @@
 //! One worker: one connection, one producer, one batch at a time. Produce first, mark last.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use messaging::{Ack, Producer, ProducerFailure, Record, RefusedReason, SendOutcome};
 use outbox::{Claim, ClaimLimits, PendingRow, SHARDS, Session};
@@ -14,6 +14,9 @@ use crate::{
 
 /// How often a topic that a row names in vain is asked for again.
 const TOPIC_REFRESH: Duration = Duration::from_secs(1);
+
+/// How long an aggregate waits whose row the broker refused, before it is tried again.
+const REFUSED_FOR: Duration = Duration::from_secs(60);
 
 /// How often a row that cannot be sent is told of in the log.
 const REFUSED_AGAIN: Duration = Duration::from_secs(10);
@@ -83,6 +86,9 @@ pub struct Worker {
     batch: usize,
     deadline_ms: u64,
     topics_asked: Instant,
+    /// Aggregates whose next row the broker refused when it was alone in a request, since when. They wait, so that
+    /// their neighbours do not.
+    refused: HashMap<String, Instant>,
     /// When rows that cannot be sent were last told of; they are met again in every turn.
     refused_told: Option<Instant>,
 }
@@ -105,6 +111,7 @@ impl Worker {
             batch,
             deadline_ms,
             topics_asked,
+            refused: HashMap::new(),
             refused_told: None,
         }
     }
@@ -182,19 +189,33 @@ impl Worker {
             claim.settle(&[]).await?;
             return Ok(Turn::Elsewhere);
         }
-        let rows = claim.rows()?;
+        self.refused.retain(|_, since| since.elapsed() < REFUSED_FOR);
+        let all = claim.rows()?;
+        let (positions, rows): (Vec<usize>, Vec<PendingRow<'_>>) = all
+            .into_iter()
+            .enumerate()
+            .filter(|(_, row)| !self.refused.contains_key(row.aggregate_id))
+            .unzip();
+        if rows.is_empty() {
+            // Behind the rows that wait there may be others: look further next time.
+            self.batch = (self.batch * 2).min(self.options.batch_size);
+            self.producer = Some(producer);
+            claim.settle(&[]).await?;
+            return Ok(Turn::Held);
+        }
         let records: Vec<Record<'_>> = rows.iter().map(record).collect();
         let deadline = Instant::now() + Duration::from_millis(self.deadline_ms);
         let outcome = producer.send(&records, deadline).await;
 
-        let acknowledged = self.acknowledged(&rows, &outcome);
+        let acknowledged = self.acknowledged(&positions, &rows, &outcome);
         crash_if_armed(CrashPoint::AfterAckBeforeMark, || {
             format!("{} record(s) are in Kafka, no row is marked", acknowledged.len())
         });
         self.tell_refused(&rows, &outcome);
+        let alone = (rows.len() == 1).then(|| rows[0].aggregate_id.to_owned());
         drop(records);
         let marked = claim.settle(&acknowledged).await;
-        self.after(producer, &outcome).await;
+        self.after(producer, &outcome, alone).await;
         let marked = marked?;
         if marked < acknowledged.len() as u64 {
             tracing::warn!(marked, acknowledged = acknowledged.len(), "rows were marked by somebody else");
@@ -206,17 +227,23 @@ impl Worker {
         }
     }
 
-    fn acknowledged(&self, rows: &[PendingRow<'_>], outcome: &SendOutcome) -> Vec<usize> {
-        let mut positions = Vec::with_capacity(rows.len());
-        for (position, (row, ack)) in rows.iter().zip(&outcome.acks).enumerate() {
+    /// Positions in the claim of the rows that the broker has.
+    fn acknowledged(
+        &self,
+        positions: &[usize],
+        rows: &[PendingRow<'_>],
+        outcome: &SendOutcome,
+    ) -> Vec<usize> {
+        let mut acknowledged = Vec::with_capacity(rows.len());
+        for ((position, row), ack) in positions.iter().zip(rows).zip(&outcome.acks) {
             let Some(ack) = *ack else { continue };
-            positions.push(position);
+            acknowledged.push(*position);
             if let Some(observer) = &self.observer {
                 let (aggregate_id, topic) = (row.aggregate_id, row.topic);
                 observer(&Published { outbox_id: row.id, aggregate_id, topic, ack });
             }
         }
-        positions
+        acknowledged
     }
 
     fn tell_refused(&mut self, rows: &[PendingRow<'_>], outcome: &SendOutcome) {
@@ -238,7 +265,7 @@ impl Worker {
     }
 
     /// Keeps or retires the producer, and fits batch and deadline to how the broker does.
-    async fn after(&mut self, mut producer: Producer, outcome: &SendOutcome) {
+    async fn after(&mut self, mut producer: Producer, outcome: &SendOutcome, alone: Option<String>) {
         let Some(failure) = &outcome.failure else {
             self.batch = (self.batch * 2).min(self.options.batch_size);
             self.deadline_ms = self.options.send_deadline_ms;
@@ -258,8 +285,21 @@ impl Worker {
                 self.batch = (self.batch / 2).max(1);
                 self.deadline_ms = (self.deadline_ms * 2).min(self.options.send_deadline_cap_ms);
             }
-            // The request that holds the bad record fails whole: smaller ones free its neighbours.
-            ProducerFailure::BadRecord(_) => self.batch = (self.batch / 2).max(1),
+            // The request that holds the bad record fails whole: smaller ones free its neighbours, until it fails
+            // alone and is known.
+            ProducerFailure::BadRecord(reason) => match alone {
+                Some(aggregate) => {
+                    tracing::warn!(
+                        source = self.source.name,
+                        aggregate,
+                        reason,
+                        "row refused; its aggregate waits"
+                    );
+                    self.refused.insert(aggregate, Instant::now());
+                    self.batch = self.options.batch_size;
+                }
+                None => self.batch = (self.batch / 2).max(1),
+            },
             ProducerFailure::Transient(_)
             | ProducerFailure::Topic(_)
             | ProducerFailure::Unauthorized(_)
