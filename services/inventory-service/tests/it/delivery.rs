@@ -22,7 +22,7 @@ async fn a_replay_of_the_whole_topic_changes_nothing() {
 }
 
 #[tokio::test]
-async fn two_members_of_one_group_share_the_work_and_repeat_no_effect() {
+async fn two_groups_at_once_share_the_effects_and_repeat_none() {
     let shelf = Shelf::new().await;
     let orders: Vec<_> = (1..=500).map(|n| order(n, &[("latte", 1), ("mocha", 1)])).collect();
     shelf.send(&orders).await;
