@@ -126,8 +126,5 @@ fn pauses() -> impl Iterator<Item = Duration> + Send {
 }
 
 fn tell(source: &str, error: &TurnError, wait: Duration) {
-    let error: &dyn std::error::Error = error;
-    let chain: Vec<String> =
-        std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect();
-    tracing::warn!(source, error = chain.join(": "), ?wait, "turn failed, trying again");
+    tracing::warn!(source, error = telemetry::chain(error), ?wait, "turn failed, trying again");
 }

@@ -4,3 +4,10 @@ pub mod context;
 mod init;
 
 pub use init::{Error, Guard, init};
+
+/// An error with everything that caused it, in one line.
+#[must_use]
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -75,7 +75,7 @@ impl From<Error> for Status {
 
 impl From<Error> for ApplyError {
     fn from(error: Error) -> Self {
-        let text = chain(&error);
+        let text = telemetry::chain(&error);
         match error {
             Error::Database(source)
             | Error::Inbox(inbox::Error::Accept(source))
@@ -97,12 +97,6 @@ impl From<Error> for ApplyError {
             | Error::Reflection(_) => Self::Unavailable(text),
         }
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes: Vec<String> =
-        std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect();
-    causes.join(": ")
 }
 
 /// The caller learns whether to try again, and nothing about the database.

@@ -167,7 +167,7 @@ fn span(name: &'static str, metadata: &MetadataMap) -> tracing::Span {
     span
 }
 
-/// Completed; or cancelled, with all that was done for it undone.
+/// Whether the order's status can change no more; what a cancel undoes may still be under way.
 fn is_final(order: &Order) -> bool {
     match order.saga.status {
         OrderStatus::Pending | OrderStatus::Confirmed => false,

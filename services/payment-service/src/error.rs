@@ -50,7 +50,7 @@ pub enum Error {
 
 impl From<Error> for ApplyError {
     fn from(error: Error) -> Self {
-        let text = chain(&error);
+        let text = telemetry::chain(&error);
         match error {
             Error::Database(source)
             | Error::Inbox(inbox::Error::Accept(source))
@@ -81,10 +81,4 @@ impl From<Error> for Status {
             _ => Self::internal("internal error"),
         }
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes: Vec<String> =
-        std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect();
-    causes.join(": ")
 }
