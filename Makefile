@@ -1,7 +1,7 @@
 # The front door. `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
-        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm verify demo test fmt fmt-check lint tidy deny
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load dual-write verify demo test fmt fmt-check lint tidy deny
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -10,6 +10,8 @@ BATCH_SIZE ?=
 ORDERS ?= 200
 KILLS ?= 5
 MISBEHAVE ?= 10
+RATE ?= 200
+DURATION ?= 30s
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BREW := $(TARGET)/debug/brew
 LAB = $(CARGO) build --quiet --workspace --bins && $(BREW) lab
@@ -23,8 +25,12 @@ build: ## Build everything
 demo: build ## The whole story with a crash in the middle, on infrastructure of its own
 	@$(BREW) demo
 
-test: build ## All tests, on a Postgres and a Kafka of their own
-	@$(BREW) local run --profile test --fast -- $(CARGO) test --workspace
+# With bugs that can be switched on, for the tests of `brew verify`; no other build has them.
+TESTED := --workspace --features runtime/seeded-bugs
+
+test: ## All tests, on a Postgres and a Kafka of their own
+	@$(CARGO) build $(TESTED) --bins
+	@$(BREW) local run --profile test --fast -- $(CARGO) test $(TESTED)
 
 up: build ## Start Postgres and Kafka
 	@$(BREW) local up
@@ -76,6 +82,12 @@ shop: build ## The whole shop until Ctrl-C; then `brew order`, `brew stock` and 
 
 storm: ## ORDERS orders with KILLS kills and MISBEHAVE % of provider calls going wrong, then verify
 	@$(CARGO) build --quiet --workspace --bins && $(BREW) storm --orders $(ORDERS) --kills $(KILLS) --misbehave $(MISBEHAVE)
+
+load: ## RATE orders a second for DURATION, optimised build, on a shop of its own (`make up` first); then verify
+	@$(CARGO) build --release --workspace --bins && $(TARGET)/release/brew load --shop --rate $(RATE) --duration $(DURATION)
+
+dual-write: build ## The two ways that fail, beside the outbox
+	@$(BREW) dual-write kafka-first && $(BREW) dual-write db-first
 
 verify: ## Read every database, topic and book, and say whether all adds up
 	@$(CARGO) build --quiet --workspace --bins && $(BREW) verify

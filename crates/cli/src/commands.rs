@@ -2,11 +2,13 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 
-use crate::{demo, lab, load, local, order, shop, stock, verify};
+use crate::{demo, dual_write, end_offsets, lab, load, local, order, outbox, shop, stock, verify};
 
-/// Brew at a terminal: orders, stock, local infrastructure, the lab, the demo, the storm and the check of everything.
+/// Brew at a terminal: orders, stock, outboxes, local infrastructure, the lab, the demo, the storm and the check of
+/// everything.
 #[derive(Parser)]
 #[command(name = "brew", version)]
 pub(crate) struct Args {
@@ -20,6 +22,11 @@ enum Command {
     Order(order::OrderArgs),
     /// Show what is on the shelf, or put more there.
     Stock(stock::StockArgs),
+    /// Look at the services' outboxes.
+    #[command(subcommand)]
+    Outbox(outbox::Command),
+    /// How many records each partition of each topic has had.
+    EndOffsets(end_offsets::Args),
     /// Postgres and Kafka on this machine: with Docker where it runs, without where it does not.
     #[command(subcommand)]
     Local(local::Command),
@@ -28,6 +35,8 @@ enum Command {
     Lab(lab::Command),
     /// The whole story with a crash in the middle, on infrastructure of its own; ends with a verdict.
     Demo(demo::Args),
+    /// The two ways that fail, each with a crash between its two steps, beside the outbox with the same crash.
+    DualWrite(dual_write::Args),
     /// The whole shop, five services and two publishers, until interrupted; prints where it listens.
     Shop(shop::Args),
     /// A steady stream of orders, and a table of latencies.
@@ -36,18 +45,30 @@ enum Command {
     Storm(shop::StormArgs),
     /// Read every database, topic and book, and say whether all adds up.
     Verify(verify::Args),
+    /// Print a shell's completions. Example: brew completions bash > /etc/bash_completion.d/brew
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Order(args) => order::run(args).await,
         Command::Stock(args) => stock::run(args).await,
+        Command::Outbox(command) => outbox::run(command).await,
+        Command::EndOffsets(args) => end_offsets::run(args).await,
         Command::Local(command) => local::run(command).await,
         Command::Lab(command) => lab::run(command).await,
         Command::Demo(args) => demo::run(args).await,
+        Command::DualWrite(args) => dual_write::run(args).await,
         Command::Shop(args) => shop::run(args).await,
         Command::Load(args) => load::run(args).await,
         Command::Storm(args) => shop::storm(args).await,
         Command::Verify(args) => verify::run(args).await,
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Args::command(), "brew", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }

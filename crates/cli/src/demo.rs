@@ -141,7 +141,7 @@ async fn tell(state: &State, args: &Args, story: &mut Story) -> anyhow::Result<(
     story.tell("count pending rows", lab::outbox_pending(state).await?, &0, "the outbox is drained");
     story.tell(
         "count records in Kafka",
-        lab::end_offsets(state).await?.iter().sum::<i64>(),
+        lab::end_offsets(state, events::topic::ORDERS).await?.iter().sum::<i64>(),
         &(count + batch),
         "at least once: the crash left duplicates",
     );
@@ -162,7 +162,7 @@ async fn tell(state: &State, args: &Args, story: &mut Story) -> anyhow::Result<(
 /// clean-up would delete them.
 async fn refuse_foreign_records(state: &State) -> anyhow::Result<()> {
     let there = lab::topics(state.brokers()?).await?;
-    if there.contains_key(events::topic::ORDERS) && lab::end_offsets(state).await?.iter().sum::<i64>() > 0 {
+    if there.contains_key(events::topic::ORDERS) && lab::end_offsets(state, events::topic::ORDERS).await?.iter().sum::<i64>() > 0 {
         bail!("topic {} has records; the demo needs a broker without", events::topic::ORDERS);
     }
     Ok(())

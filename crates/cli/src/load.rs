@@ -3,7 +3,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,36 +12,93 @@ use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 use tonic::transport::Channel;
 
-use crate::output::line;
-
-const MENU: [&str; 7] = ["espresso", "americano", "cappuccino", "flat-white", "latte", "mocha", "croissant"];
+use crate::{
+    lab::{self, MENU},
+    local::{Profile, State},
+    output::{line, note},
+    shop::{self, Shop},
+    verify::{self, Evidence, Finding, Patience, at_rest},
+};
 
 /// At most so many calls wait at once; a service that is slower than the rate gets no more, and the latency tells.
 const IN_FLIGHT: usize = 1000;
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long the shop may take to come to rest afterwards.
+const REST: Patience = Patience { whole: Duration::from_secs(300), quiet: Duration::from_secs(75) };
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    profile: Profile,
     /// Where order-service listens.
     #[arg(long, env = "BREW_ORDER_SERVICE", default_value = "http://127.0.0.1:50051")]
     order_service: String,
+    /// Open a shop on the local Postgres and Kafka for as long as this takes, instead of using one that is open.
+    #[arg(long)]
+    shop: bool,
     /// Orders a second.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rate: u32,
-    /// For how many seconds.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
-    seconds: u32,
+    /// For how long; at most an hour.
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    duration: Duration,
+    /// Do not wait for the orders' ends, and do not verify. Without a local Postgres and Kafka that is so anyway.
+    #[arg(long)]
+    no_verify: bool,
     /// Print JSON, for scripts.
     #[arg(long)]
     json: bool,
 }
 
-/// Exit codes: 0 every order was accepted, 1 some were not.
+fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(found) if (Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&found) => Ok(found),
+        Ok(_) => Err("from 100ms to 1h".to_owned()),
+        Err(error) => Err(format!("{error}; for example 30s")),
+    }
+}
+
+/// Exit codes: 0 every order was accepted and all invariants hold; else 1, or 2 as of `brew verify`.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let client = OrderServiceClient::connect(args.order_service.clone()).await.with_context(|| {
-        format!("order-service does not answer at {} (--order-service)", args.order_service)
-    })?;
-    let count = u64::from(args.rate) * u64::from(args.seconds);
+    let state = State::load(&args.profile)?;
+    let shop = if args.shop { Some(open_shop(state.as_ref()).await?) } else { None };
+    let address = match &shop {
+        Some(shop) => format!("http://{}", shop.orders),
+        None => args.order_service.clone(),
+    };
+    let (seen, took) = send(&args, &address).await?;
+    let looked = match &state {
+        Some(state) if !args.no_verify => {
+            note("waiting for the orders' ends ...");
+            Some(at_rest(state, REST).await?)
+        }
+        _ => None,
+    };
+    report(&args, &seen, took, looked.as_ref())?;
+    if let Some(shop) = shop {
+        shop.close().await?;
+    }
+    Ok(match looked {
+        _ if seen.failed > 0 => ExitCode::FAILURE,
+        Some((_, findings)) => verify::exit_code(&findings),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+async fn open_shop(state: Option<&State>) -> anyhow::Result<Shop> {
+    let Some(state) = state else { bail!("Postgres and Kafka do not run; `make up` starts them") };
+    lab::db_init(state).await?;
+    lab::topic_create(state).await?;
+    shop::open(state, 0).await
+}
+
+/// Places the orders, each at its time.
+async fn send(args: &Args, address: &str) -> anyhow::Result<(Seen, Duration)> {
+    let client = OrderServiceClient::connect(address.to_owned())
+        .await
+        .with_context(|| format!("order-service does not answer at {address} (--order-service, or --shop)"))?;
+    let count = (f64::from(args.rate) * args.duration.as_secs_f64()).round().max(1.0) as u64;
     let bar = ProgressBar::new(count);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} orders, {eta} left")?);
 
@@ -64,8 +121,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    report(&args, &seen, began.elapsed())?;
-    Ok(if seen.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok((seen, began.elapsed()))
 }
 
 /// What the calls came to.
@@ -104,15 +160,18 @@ async fn place(mut client: OrderServiceClient<Channel>, number: u64, due: Instan
     }
 }
 
-fn report(args: &Args, seen: &Seen, took: Duration) -> anyhow::Result<()> {
+type Looked = (Evidence, Vec<Finding>);
+
+fn report(args: &Args, seen: &Seen, took: Duration, looked: Option<&Looked>) -> anyhow::Result<()> {
     let (latency_us, failed) = (&seen.latency_us, seen.failed);
     let ms = |us: u64| us as f64 / 1000.0;
     let at = |quantile| ms(latency_us.value_at_quantile(quantile));
     let rate = latency_us.len() as f64 / took.as_secs_f64();
     if args.json {
         let figures = json!({
-            "accepted": latency_us.len(), "failed": failed, "per_second": rate,
-            "p50_ms": at(0.5), "p90_ms": at(0.9), "p99_ms": at(0.99), "max_ms": ms(latency_us.max()),
+            "accepted": latency_us.len(), "failed": failed, "first_failure": seen.first_failure,
+            "per_second": rate, "p50_ms": at(0.5), "p90_ms": at(0.9), "p99_ms": at(0.99),
+            "max_ms": ms(latency_us.max()), "verify": looked.map(|(_, findings)| findings),
         });
         line(serde_json::to_string_pretty(&figures)?);
         return Ok(());
@@ -133,5 +192,26 @@ fn report(args: &Args, seen: &Seen, took: Duration) -> anyhow::Result<()> {
     if let Some(why) = &seen.first_failure {
         line(format_args!("first failure: {why}"));
     }
+    match looked {
+        Some((evidence, findings)) => {
+            for (status, count) in evidence.ends() {
+                line(format_args!("orders {status}={count}"));
+            }
+            verify::show(findings);
+        }
+        None => note("not verified: that takes the local Postgres and Kafka, and no --no-verify"),
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_read_with_its_unit() {
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert!(duration("30").unwrap_err().contains("30s"));
+        assert!(duration("3h").is_err());
+    }
 }

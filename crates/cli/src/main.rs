@@ -2,10 +2,13 @@
 
 mod commands;
 mod demo;
+mod dual_write;
+mod end_offsets;
 mod lab;
 mod load;
 mod local;
 mod order;
+mod outbox;
 mod output;
 mod shop;
 mod stock;

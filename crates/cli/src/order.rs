@@ -11,6 +11,8 @@ use proto::order::v1::{
 };
 use tonic::transport::Channel;
 
+use serde_json::{Value as Json, json};
+
 use crate::output::line;
 
 #[derive(Args)]
@@ -18,6 +20,9 @@ pub(crate) struct OrderArgs {
     /// Where order-service listens.
     #[arg(long, env = "BREW_ORDER_SERVICE", default_value = "http://127.0.0.1:50051", global = true)]
     order_service: String,
+    /// Print JSON, for scripts: one document, of `watch` one a line.
+    #[arg(long, global = true)]
+    json: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -75,31 +80,45 @@ pub(crate) async fn run(args: OrderArgs) -> anyhow::Result<ExitCode> {
             let lines = lines.iter().map(|text| order_line(text)).collect::<anyhow::Result<_>>()?;
             let request = PlaceOrderRequest { customer, lines, idempotency_key, payment_token: token };
             let placed = client.place_order(request).await.map_err(said)?.into_inner();
-            line(placed.order.context("an answer without an order")?.order_id);
+            let order = placed.order.context("an answer without an order")?;
+            line(if args.json { pretty(&as_json(&order)) } else { order.order_id });
         }
         Command::Get { order_id } => {
             let found = client.get_order(GetOrderRequest { order_id }).await.map_err(said)?.into_inner();
-            show(&[found.order.context("an answer without an order")?]);
+            show_one(&found.order.context("an answer without an order")?, args.json);
         }
-        Command::Watch { order_id } => watch(&mut client, order_id).await?,
+        Command::Watch { order_id } => watch(&mut client, order_id, args.json).await?,
         Command::List { customer, count } => {
             let request = ListOrdersRequest { customer, page_size: count, page_token: String::new() };
-            show(&client.list_orders(request).await.map_err(said)?.into_inner().orders);
+            let orders = client.list_orders(request).await.map_err(said)?.into_inner().orders;
+            if args.json {
+                line(pretty(&orders.iter().map(as_json).collect()));
+            } else {
+                show(&orders);
+            }
         }
         Command::Cancel { order_id } => {
             let request = CancelOrderRequest { order_id };
             let cancelled = client.cancel_order(request).await.map_err(said)?.into_inner();
-            show(&[cancelled.order.context("an answer without an order")?]);
+            show_one(&cancelled.order.context("an answer without an order")?, args.json);
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn watch(client: &mut OrderServiceClient<Channel>, order_id: String) -> anyhow::Result<()> {
+async fn watch(
+    client: &mut OrderServiceClient<Channel>,
+    order_id: String,
+    json: bool,
+) -> anyhow::Result<()> {
     let mut changes = client.watch_order(WatchOrderRequest { order_id }).await.map_err(said)?.into_inner();
     while let Some(change) = changes.message().await.map_err(said)? {
         let order = change.order.context("a change without an order")?;
-        line(format_args!("{} version {:>2}: {}", order.order_id, order.version, status(&order)));
+        if json {
+            line(as_json(&order));
+        } else {
+            line(format_args!("{} version {:>2}: {}", order.order_id, order.version, status(&order)));
+        }
     }
     Ok(())
 }
@@ -118,9 +137,38 @@ fn said(status: tonic::Status) -> anyhow::Error {
     anyhow::anyhow!("{} ({:?})", status.message(), status.code())
 }
 
+fn status_name(order: &Order) -> String {
+    order.status().as_str_name().trim_start_matches("ORDER_STATUS_").to_lowercase()
+}
+
 fn status(order: &Order) -> String {
-    let name = order.status().as_str_name().trim_start_matches("ORDER_STATUS_").to_lowercase();
+    let name = status_name(order);
     if order.cancel_reason.is_empty() { name } else { format!("{name} ({})", order.cancel_reason) }
+}
+
+fn as_json(order: &Order) -> Json {
+    let lines: Vec<Json> = order
+        .lines
+        .iter()
+        .map(|line| json!({"sku": line.sku, "quantity": line.quantity, "unit_price_minor": line.unit_price_minor}))
+        .collect();
+    json!({
+        "order_id": order.order_id, "customer": order.customer, "status": status_name(order),
+        "cancel_reason": (!order.cancel_reason.is_empty()).then_some(&order.cancel_reason),
+        "lines": lines, "total_minor": order.total_minor, "currency": order.currency, "version": order.version,
+    })
+}
+
+fn pretty(value: &Json) -> String {
+    format!("{value:#}")
+}
+
+fn show_one(order: &Order, json: bool) {
+    if json {
+        line(pretty(&as_json(order)));
+    } else {
+        show(std::slice::from_ref(order));
+    }
 }
 
 fn show(orders: &[Order]) {

@@ -8,6 +8,8 @@ use proto::inventory::v1::{
     ListStockRequest, RestockRequest, inventory_service_client::InventoryServiceClient,
 };
 
+use serde_json::json;
+
 use crate::output::line;
 
 #[derive(Args)]
@@ -15,6 +17,9 @@ pub(crate) struct StockArgs {
     /// Where inventory-service listens.
     #[arg(long, env = "BREW_INVENTORY_SERVICE", default_value = "http://127.0.0.1:50052", global = true)]
     inventory_service: String,
+    /// Print JSON, for scripts.
+    #[arg(long, global = true)]
+    json: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -45,6 +50,12 @@ pub(crate) async fn run(args: StockArgs) -> anyhow::Result<ExitCode> {
             client.restock(request).await?.into_inner().level.into_iter().collect()
         }
     };
+    if args.json {
+        let levels: Vec<_> =
+            levels.iter().map(|level| json!({"sku": level.sku, "available": level.available})).collect();
+        line(serde_json::to_string_pretty(&levels)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     for level in levels {
         line(format_args!("{:<20} {:>9}", level.sku, level.available));
     }

@@ -4,7 +4,7 @@ mod order;
 mod payment;
 mod stock;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use crate::OrderId;
 
@@ -130,6 +130,15 @@ impl Event {
     }
 }
 
+/// Reads a currency's code, which must be one of ISO 4217: money in an unknown currency is no money.
+fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let code = String::deserialize(deserializer)?;
+    match iso_currency::Currency::from_code(&code) {
+        Some(_) => Ok(code),
+        None => Err(D::Error::custom(format_args!("unknown currency `{code}`"))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,6 +166,21 @@ mod tests {
             assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
         }
         assert!(!Event::knows("order.vanished"));
+    }
+
+    /// Money that makes no sense makes no event.
+    #[test]
+    fn unknown_currencies_and_overflowing_amounts_are_refused() {
+        let good = r#"{"type":"payment.captured","order_id":"order-7","version":1,"amount_minor":1,"currency":"EUR"}"#;
+        assert!(serde_json::from_str::<Event>(good).is_ok());
+        for code in ["", "eur", "EURO", "QQQ", "€"] {
+            let bad = serde_json::from_str::<Event>(&good.replace("EUR", code)).unwrap_err();
+            assert!(bad.to_string().contains(&format!("unknown currency `{code}`")), "{bad}");
+        }
+        for amount in ["9223372036854775808", "1e30", "1.5", "\"1\"", "null"] {
+            let bad = good.replace("\"amount_minor\":1", &format!("\"amount_minor\":{amount}"));
+            assert!(serde_json::from_str::<Event>(&bad).is_err(), "{amount}");
+        }
     }
 
     /// A record of an older publisher has no payment token.

@@ -11,6 +11,8 @@ pub struct Status {
     pub total: i64,
     /// Not tried yet, or tried without the row's fault.
     pub pending: i64,
+    /// How long the first of them has waited; none if nothing waits.
+    pub oldest_pending_age_ms: Option<i64>,
     /// Acknowledged by the broker.
     pub published: i64,
     /// Held back until somebody looks.
@@ -31,5 +33,6 @@ pub async fn status(client: &Client) -> Result<Status, Error> {
         published: row.try_get(2)?,
         parked: row.try_get(3)?,
         discarded: row.try_get(4)?,
+        oldest_pending_age_ms: row.try_get(5)?,
     })
 }

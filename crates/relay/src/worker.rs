@@ -4,12 +4,15 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use messaging::{Ack, Producer, ProducerFailure, Record, RefusedReason, SendOutcome};
 use outbox::{Claim, ClaimLimits, PendingRow, SHARDS, Session};
-use runtime::fault::{CrashPoint, crash_if_armed};
+use runtime::{
+    fault::{CrashPoint, crash_if_armed},
+    seeded::{Bug, seeded},
+};
 use tokio::time::Instant;
 
 use crate::{
     options::{Options, Source, Target},
-    records::record,
+    records::{record, rewritten},
 };
 
 /// How often a topic that a row names in vain is asked for again.
@@ -127,7 +130,8 @@ impl Worker {
             Some(session) => session,
             None => Session::connect(&self.options.session(&self.source)).await?,
         };
-        let pending = session.pending_shards().await?;
+        let mut pending = session.pending_shards().await?;
+        pending.retain(|shard| *shard < SHARDS / 2 || !seeded(Bug::LeavesShards));
         if pending.is_empty() {
             self.session = Some(session);
             return Ok(Turn::Idle);
@@ -191,7 +195,7 @@ impl Worker {
         }
         self.refused.retain(|_, since| since.elapsed() < REFUSED_FOR);
         let all = claim.rows()?;
-        let (positions, rows): (Vec<usize>, Vec<PendingRow<'_>>) = all
+        let (mut positions, mut rows): (Vec<usize>, Vec<PendingRow<'_>>) = all
             .into_iter()
             .enumerate()
             .filter(|(_, row)| !self.refused.contains_key(row.aggregate_id))
@@ -203,11 +207,23 @@ impl Worker {
             claim.settle(&[]).await?;
             return Ok(Turn::Held);
         }
-        let records: Vec<Record<'_>> = rows.iter().map(record).collect();
+        if seeded(Bug::SendsBackwards) {
+            positions.reverse();
+            rows.reverse();
+        }
+        let rewritten = rewritten(&rows);
+        let mut records: Vec<Record<'_>> = rows.iter().map(record).collect();
+        records.extend(rows.iter().zip(&rewritten).map(|(row, payload)| Record { payload, ..record(row) }));
+        if seeded(Bug::MarksUnsent) {
+            records.truncate(rows.len() / 2);
+        }
         let deadline = Instant::now() + Duration::from_millis(self.deadline_ms);
         let outcome = producer.send(&records, deadline).await;
 
-        let acknowledged = self.acknowledged(&positions, &rows, &outcome);
+        let mut acknowledged = self.acknowledged(&positions, &rows, &outcome);
+        if seeded(Bug::MarksUnsent) {
+            acknowledged.clone_from(&positions);
+        }
         crash_if_armed(CrashPoint::AfterAckBeforeMark, || {
             format!("{} record(s) are in Kafka, no row is marked", acknowledged.len())
         });

@@ -3,6 +3,8 @@
 
 use std::{io::Write, sync::OnceLock};
 
+use crate::seeded;
+
 /// Names the point at which this process is to abort.
 pub const VARIABLE: &str = "BREW_FAULT_INJECTION";
 
@@ -26,27 +28,34 @@ impl CrashPoint {
     }
 }
 
-/// A value of [`VARIABLE`] that names no crash point.
+/// Why a process does not start.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{VARIABLE}={0} is no crash point; there are `after-ack-before-mark` and `after-commit-before-offset`"
-)]
-pub struct UnknownPoint(String);
+pub enum Error {
+    /// [`VARIABLE`] names no crash point.
+    #[error(
+        "{VARIABLE}={0} is no crash point; there are `after-ack-before-mark` and `after-commit-before-offset`"
+    )]
+    UnknownPoint(String),
+    /// A bug is asked for that this build does not have.
+    #[error(transparent)]
+    Bug(#[from] seeded::NoSuchBug),
+}
 
 static ARMED: OnceLock<Option<CrashPoint>> = OnceLock::new();
 
-/// Reads [`VARIABLE`]; call it once at start.
+/// Reads [`VARIABLE`] and [`seeded::VARIABLE`]; call it once at start.
 ///
 /// # Errors
-/// When the variable names no crash point.
-pub fn arm_from_env() -> Result<(), UnknownPoint> {
+/// When a variable names what there is not.
+pub fn arm_from_env() -> Result<(), Error> {
+    seeded::arm_from_env()?;
     let point = match std::env::var(VARIABLE) {
         Err(_) => None,
         Ok(name) => Some(
             [CrashPoint::AfterAckBeforeMark, CrashPoint::AfterCommitBeforeOffset]
                 .into_iter()
                 .find(|point| point.name() == name)
-                .ok_or(UnknownPoint(name))?,
+                .ok_or(Error::UnknownPoint(name))?,
         ),
     };
     if let Some(point) = point {

@@ -1,7 +1,8 @@
-//! What every service does alike: signals to one shutdown token, supervised tasks, health, crash points.
+//! What every service does alike: signals to one shutdown token, supervised tasks, health, crash points and seeded bugs for tests.
 
 pub mod fault;
 mod health;
+pub mod seeded;
 mod shutdown;
 mod supervise;
 

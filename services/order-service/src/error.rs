@@ -106,7 +106,7 @@ fn of_database(error: &DbErr) -> Status {
         database::Failure::Unavailable => {
             tracing::warn!(%error, "database unavailable");
             Status::unavailable(
-                "the database is away; nothing is known to be stored, try again with the same key",
+                "the database is away or busy; nothing is known to be stored, try again with the same key",
             )
         }
         database::Failure::Data => {

@@ -34,6 +34,7 @@ async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let settings = settings::load(args.config.as_deref())?;
     let telemetry = telemetry::init("payment-gateway")?;
+    runtime::fault::arm_from_env()?;
     let shutdown = runtime::shutdown_token().context("signal handlers")?;
 
     let end = match args.command.unwrap_or(Command::Serve) {

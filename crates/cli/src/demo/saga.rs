@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
 use crate::{
     lab,
     local::State,
     output::note,
     shop::{self, Ordered},
-    verify::{Evidence, Finding, check},
+    verify::{Finding, Patience, at_rest},
 };
 
 use super::Story;
 
 /// How long the shop may take to come to rest.
-const REST: Duration = Duration::from_secs(45);
+const REST: Patience = Patience { whole: Duration::from_secs(45), quiet: Duration::from_secs(45) };
 
 /// The number of a publisher among the shop's processes.
 const PUBLISHER: usize = 5;
@@ -71,12 +73,50 @@ const CASES: [Case; 6] = [
     },
 ];
 
+/// On a terminal, a line for each order that changes while it goes its way; elsewhere a line for each change.
+struct Live {
+    screen: MultiProgress,
+    rows: Vec<ProgressBar>,
+}
+
+impl Live {
+    fn new() -> anyhow::Result<Self> {
+        let screen = MultiProgress::new();
+        let style = ProgressStyle::with_template("  {spinner} {prefix:42} {msg}")?;
+        let rows = CASES.iter().map(|case| {
+            let row = screen.add(ProgressBar::new_spinner().with_style(style.clone()).with_prefix(case.what));
+            row.enable_steady_tick(Duration::from_millis(100));
+            row
+        });
+        let rows = rows.collect();
+        Ok(Self { screen, rows })
+    }
+
+    fn tell(&self, row: &ProgressBar, case: &Case, now: &Ordered) {
+        let text = format!("{:<10} {:<28} {:>5.1} s", now.order_id, now.end(), now.took.as_secs_f32());
+        if self.screen.is_hidden() {
+            note(format_args!("    {:42} {text}", case.what));
+        } else {
+            row.set_message(text);
+        }
+    }
+
+    fn clear(&self) {
+        for row in &self.rows {
+            row.finish_and_clear();
+        }
+    }
+}
+
 /// Opens the shop, tells how each order ended, and returns what an independent look at everything found.
 pub(super) async fn tell(state: &State, story: &mut Story) -> anyhow::Result<Vec<Finding>> {
     note("  opening the shop: five services, two publishers");
     let mut shop = shop::open(state, 0).await?;
     let address = shop.orders.clone();
-    let orders = CASES.iter().map(|case| shop::place_and_watch(&address, case.lines, case.token));
+    let live = Live::new()?;
+    let orders = CASES.iter().zip(&live.rows).map(|(case, row)| {
+        shop::place_and_watch(&address, case.lines, case.token, |now| live.tell(row, case, now))
+    });
     let orders = futures::future::join_all(orders);
     let (orders, killed) = tokio::join!(orders, shop.kill(PUBLISHER));
     story.tell(
@@ -85,28 +125,17 @@ pub(super) async fn tell(state: &State, story: &mut Story) -> anyhow::Result<Vec
         &"outbox-publisher",
         "the other takes its shards",
     );
+    live.clear();
     for (case, ordered) in CASES.iter().zip(orders) {
         let ordered: Ordered = ordered?;
         let did = format!("{}: {} ({:.1} s)", ordered.order_id, case.what, ordered.took.as_secs_f32());
         story.tell(did, ordered.end(), &case.end.to_owned(), case.proves);
     }
-    let findings = at_rest(state).await?;
+    let (_, findings) = at_rest(state, REST).await?;
     shop.close().await?;
     let broken = findings.iter().filter(|finding| !finding.holds()).count();
     story.tell("read every database, topic and book", broken, &0, "stock and money add up (below)");
     let left = lab::outbox_pending(state).await?;
     story.tell("count pending rows", left, &0, "nothing is left over");
     Ok(findings)
-}
-
-/// Looks until all holds, or for as long as the shop may take to come to rest.
-async fn at_rest(state: &State) -> anyhow::Result<Vec<Finding>> {
-    let deadline = tokio::time::Instant::now() + REST;
-    loop {
-        let findings = check(&Evidence::gather(state).await?);
-        if findings.iter().all(Finding::holds) || tokio::time::Instant::now() > deadline {
-            return Ok(findings);
-        }
-        tokio::time::sleep(Duration::from_millis(300)).await;
-    }
 }

@@ -52,9 +52,9 @@ pub(crate) async fn topic_create(state: &State) -> anyhow::Result<Vec<String>> {
     Ok(specs.iter().zip(found).map(tell).collect())
 }
 
-/// How many records each partition of the orders topic has had.
-pub(crate) async fn end_offsets(state: &State) -> anyhow::Result<Vec<i64>> {
-    let ranges = admin::offsets(&options(state.brokers()?), topic::ORDERS, TIMEOUT).await?;
+/// How many records each partition of `topic` has had.
+pub(crate) async fn end_offsets(state: &State, topic: &str) -> anyhow::Result<Vec<i64>> {
+    let ranges = admin::offsets(&options(state.brokers()?), topic, TIMEOUT).await?;
     Ok(ranges.into_iter().map(|range| range.end).collect())
 }
 

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) use kafka::{
     delete_topics, end_offsets, options as kafka_options, topic_create, topic_specs, topics,
 };
-pub(crate) use orders::run_service;
+pub(crate) use orders::{MENU, run_service};
 pub(crate) use service::{chaos_kill_publisher, run_consumer, run_publisher, service};
 pub(crate) use tables::{
     GATEWAY, INVENTORY, ORDERS, PAYMENTS, connect, database_url, db_count, db_init, drop_databases,
@@ -92,7 +92,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
             run_consumer(&state, true).await?.must_succeed()?;
         }
         Command::DupCount => line(dup_count(&state).await?),
-        Command::EndOffsets => print_end_offsets(&end_offsets(&state).await?),
+        Command::EndOffsets => print_end_offsets(&end_offsets(&state, events::topic::ORDERS).await?),
     }
     Ok(ExitCode::SUCCESS)
 }

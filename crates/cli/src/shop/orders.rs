@@ -28,11 +28,12 @@ impl Ordered {
     }
 }
 
-/// Places an order of `lines`, paid with `token`, and watches it until it is final.
+/// Places an order of `lines`, paid with `token`, and watches it until it is final; `changed` is told of each change.
 pub(crate) async fn place_and_watch(
     address: &str,
     lines: &[(&str, i32)],
     token: &str,
+    changed: impl Fn(&Ordered),
 ) -> anyhow::Result<Ordered> {
     let mut client = OrderServiceClient::connect(format!("http://{address}")).await?;
     let lines = lines.iter().map(|(sku, quantity)| OrderLine { sku: (*sku).to_owned(), quantity: *quantity });
@@ -52,7 +53,11 @@ pub(crate) async fn place_and_watch(
         took: Duration::ZERO,
     };
     // An order that is not final in time is returned as it stood.
-    let watched = tokio::time::timeout(DEADLINE, watch(&mut client, order_id, &mut last)).await;
+    let changed = |last: &mut Ordered| {
+        last.took = began.elapsed();
+        changed(last);
+    };
+    let watched = tokio::time::timeout(DEADLINE, watch(&mut client, order_id, &mut last, changed)).await;
     if let Ok(watched) = watched {
         watched?;
     }
@@ -64,12 +69,14 @@ async fn watch(
     client: &mut OrderServiceClient<Channel>,
     order_id: String,
     last: &mut Ordered,
+    changed: impl Fn(&mut Ordered),
 ) -> anyhow::Result<()> {
     let mut changes = client.watch_order(WatchOrderRequest { order_id }).await?.into_inner();
     while let Some(change) = changes.message().await.context("watch an order")? {
         let order = change.order.context("a change without an order")?;
         last.status = order.status();
         last.reason = order.cancel_reason;
+        changed(last);
     }
     Ok(())
 }

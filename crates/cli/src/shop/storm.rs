@@ -7,20 +7,18 @@ use anyhow::{Context, bail};
 use futures::StreamExt;
 use proto::{
     inventory::v1::{RestockRequest, inventory_service_client::InventoryServiceClient},
-    order::v1::{OrderLine, PlaceOrderRequest, order_service_client::OrderServiceClient},
+    order::v1::{CancelOrderRequest, OrderLine, PlaceOrderRequest, order_service_client::OrderServiceClient},
 };
 use tokio::sync::Mutex;
 
 use crate::{
-    lab,
+    lab::{self, MENU},
     local::{Profile, State},
     output::{line, note},
-    verify::{self, Evidence, Finding, check},
+    verify::{self, Patience, at_rest},
 };
 
 use super::services::{Shop, open};
-
-const MENU: [&str; 7] = ["espresso", "americano", "cappuccino", "flat-white", "latte", "mocha", "croissant"];
 
 /// Customers that wait at the same time.
 const CUSTOMERS: usize = 50;
@@ -42,18 +40,24 @@ pub(crate) struct Args {
     /// So many of 100 calls to the payment provider go wrong.
     #[arg(long, default_value_t = 0)]
     misbehave: u64,
+    /// So many of 100 customers cancel as soon as they have ordered.
+    #[arg(long, default_value_t = 0)]
+    cancel: u64,
     /// All orders are for one of this; several kinds if not given.
     #[arg(long)]
     sku: Option<String>,
     /// Put so many more of --sku on the shelf first.
     #[arg(long, requires = "sku")]
     restock: Option<i32>,
+    /// Take the shop as it stands when nothing has moved for so long.
+    #[arg(long, default_value = "60s", value_parser = humantime::parse_duration)]
+    quiet: Duration,
     /// Where the faults come from; by chance if not given.
     #[arg(long)]
     seed: Option<u64>,
 }
 
-/// Exit codes: 0 all hold, 1 at least one invariant is broken.
+/// Exit codes as of `brew verify`.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Some(state) = State::load(&args.profile)? else {
         bail!("Postgres and Kafka do not run; `make up` starts them");
@@ -62,8 +66,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     lab::topic_create(&state).await?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     line(format_args!(
-        "seed={seed} orders={} kills={} misbehave={}",
-        args.orders, args.kills, args.misbehave
+        "seed={seed} orders={} kills={} misbehave={} cancel={}",
+        args.orders, args.kills, args.misbehave, args.cancel
     ));
     let shop = open(&state, args.misbehave).await?;
     if let (Some(sku), Some(quantity)) = (&args.sku, args.restock) {
@@ -78,14 +82,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     for (name, count) in killed {
         line(format_args!("killed {name}={count}"));
     }
-    let (findings, ends) = at_rest(&state).await?;
-    for (status, count) in ends {
+    let (evidence, findings) = at_rest(&state, Patience { whole: REST, quiet: args.quiet }).await?;
+    for (status, count) in evidence.ends() {
         line(format_args!("orders {status}={count}"));
     }
     verify::show(&findings);
     shop.into_inner().close().await?;
-    let holds = findings.iter().all(Finding::holds);
-    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(verify::exit_code(&findings))
 }
 
 async fn restock(address: &str, sku: &str, quantity: i32) -> anyhow::Result<()> {
@@ -109,7 +112,7 @@ async fn restock(address: &str, sku: &str, quantity: i32) -> anyhow::Result<()> 
 async fn place_all(address: &str, args: &Args, seed: u64) -> anyhow::Result<u64> {
     let mut accepted = 0;
     let mut placing = futures::stream::iter(0..args.orders)
-        .map(|number| place(address, args.sku.as_deref(), seed, number))
+        .map(|number| customer(address, args, seed, number))
         .buffer_unordered(CUSTOMERS);
     while let Some(placed) = placing.next().await {
         placed?;
@@ -121,10 +124,22 @@ async fn place_all(address: &str, args: &Args, seed: u64) -> anyhow::Result<u64>
     Ok(accepted)
 }
 
-/// Places one order; while the service is away, again with the same key and body.
-async fn place(address: &str, sku: Option<&str>, seed: u64, number: u64) -> anyhow::Result<()> {
+/// Places one order, and cancels it if this is such a customer.
+async fn customer(address: &str, args: &Args, seed: u64, number: u64) -> anyhow::Result<()> {
     let mut random = fastrand::Rng::with_seed(seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let sku = sku.unwrap_or_else(|| MENU[random.usize(..MENU.len())]);
+    let sku = args.sku.as_deref().unwrap_or_else(|| MENU[random.usize(..MENU.len())]);
+    let order_id = place(address, sku, seed, number).await?;
+    if random.u64(..100) < args.cancel {
+        // Refused when it is completed already; lost when the service has just been killed. Both are as in life.
+        if let Ok(mut client) = OrderServiceClient::connect(format!("http://{address}")).await {
+            let _answer = client.cancel_order(CancelOrderRequest { order_id }).await;
+        }
+    }
+    Ok(())
+}
+
+/// Places one order; while the service is away, again with the same key and body. Returns its id.
+async fn place(address: &str, sku: &str, seed: u64, number: u64) -> anyhow::Result<String> {
     let request = PlaceOrderRequest {
         customer: format!("customer-{}", number % 20),
         lines: vec![OrderLine { sku: sku.to_owned(), quantity: 1 }],
@@ -138,7 +153,7 @@ async fn place(address: &str, sku: Option<&str>, seed: u64, number: u64) -> anyh
             anyhow::Ok(client.place_order(request.clone()).await?)
         };
         match sent.await {
-            Ok(_) => return Ok(()),
+            Ok(placed) => return Ok(placed.into_inner().order.context("an answer without an order")?.order_id),
             Err(error) if tokio::time::Instant::now() > deadline => {
                 return Err(error).context("an order was not accepted");
             }
@@ -162,21 +177,4 @@ async fn kill_some(shop: &Mutex<Shop>, kills: u32, seed: u64) -> anyhow::Result<
         *killed.entry(name).or_default() += 1;
     }
     Ok(killed)
-}
-
-/// Looks until all holds, or for as long as the shop may take to come to rest; with orders by status.
-async fn at_rest(state: &State) -> anyhow::Result<(Vec<Finding>, BTreeMap<String, usize>)> {
-    let deadline = tokio::time::Instant::now() + REST;
-    loop {
-        let evidence = Evidence::gather(state).await?;
-        let findings = check(&evidence);
-        if findings.iter().all(Finding::holds) || tokio::time::Instant::now() > deadline {
-            let mut ends = BTreeMap::new();
-            for order in &evidence.orders {
-                *ends.entry(order.status.clone()).or_default() += 1;
-            }
-            return Ok((findings, ends));
-        }
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
 }

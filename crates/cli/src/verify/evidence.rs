@@ -25,6 +25,7 @@ pub(crate) struct Row {
     pub(crate) aggregate: String,
     pub(crate) topic: String,
     pub(crate) event_id: Uuid,
+    pub(crate) event_type: String,
     pub(crate) published: bool,
 }
 
@@ -41,6 +42,7 @@ pub(crate) struct Record {
 }
 
 /// An order, with what the other services think of it.
+#[derive(Clone)]
 pub(crate) struct Order {
     pub(crate) id: String,
     pub(crate) status: String,
@@ -123,14 +125,27 @@ impl Evidence {
     }
 }
 
+impl Evidence {
+    /// How many orders there are of each status.
+    pub(crate) fn ends(&self) -> BTreeMap<&str, usize> {
+        let mut ends = BTreeMap::new();
+        for order in &self.orders {
+            *ends.entry(order.status.as_str()).or_default() += 1;
+        }
+        ends
+    }
+}
+
 async fn open(state: &State, database: &str) -> anyhow::Result<Client> {
     let client = lab::connect(&database_url(state.postgres_url()?, database)?).await;
     client.with_context(|| format!("database {database}"))
 }
 
 async fn outbox(client: &Client) -> anyhow::Result<Vec<Row>> {
-    let sql =
-        "select source, id, aggregate_id, topic, event_id, published_at is not null from outbox order by id";
+    let sql = "
+        select source, id, aggregate_id, topic, event_id, coalesce(event_type, payload->>'type', 'unknown'),
+               published_at is not null
+          from outbox order by id";
     let rows = client.query(sql, &[]).await?;
     Ok(rows
         .iter()
@@ -140,7 +155,8 @@ async fn outbox(client: &Client) -> anyhow::Result<Vec<Row>> {
             aggregate: row.get(2),
             topic: row.get(3),
             event_id: row.get(4),
-            published: row.get(5),
+            event_type: row.get(5),
+            published: row.get(6),
         })
         .collect())
 }

@@ -18,9 +18,26 @@ pub(crate) struct Finding {
     pub(crate) broken: Vec<String>,
 }
 
+/// What is known of an invariant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Holds,
+    Broken,
+    /// There was nothing to hold it against.
+    Unknown,
+}
+
 impl Finding {
+    pub(crate) fn verdict(&self) -> Verdict {
+        match (self.broken.len(), self.looked_at) {
+            (0, 0) => Verdict::Unknown,
+            (0, _) => Verdict::Holds,
+            _ => Verdict::Broken,
+        }
+    }
+
     pub(crate) fn holds(&self) -> bool {
-        self.broken.is_empty()
+        self.verdict() == Verdict::Holds
     }
 }
 
@@ -63,7 +80,19 @@ fn no_lost_event(evidence: &Evidence) -> Finding {
         .iter()
         .filter(|row| row.published && !seen.contains(&row.event_id))
         .map(|row| format!("{} outbox row {} is marked and in no topic", row.source, row.id));
-    finding("no lost event: what is marked is in Kafka", evidence.rows.len(), lost.collect())
+    let told: BTreeSet<&str> = evidence
+        .rows
+        .iter()
+        .filter(|row| row.event_type == "order.created")
+        .map(|row| row.aggregate.as_str())
+        .collect();
+    let untold = evidence
+        .orders
+        .iter()
+        .filter(|order| !told.contains(order.id.as_str()))
+        .map(|order| format!("{} is stored and no outbox row tells of it", order.id));
+    let lost = lost.chain(untold).collect();
+    finding("no lost event: each order told, what is marked in Kafka", evidence.rows.len(), lost)
 }
 
 fn no_phantom(evidence: &Evidence) -> Finding {
@@ -143,7 +172,21 @@ fn effect_once(evidence: &Evidence) -> Finding {
             processed.difference(&expected).map(|id| format!("{consumer} has applied {id} of no topic")),
         );
     }
-    finding("effect once: each event noted once by each consumer", looked_at, broken)
+    broken.extend(told_twice(evidence));
+    finding("effect once: each event applied, each answer given once", looked_at, broken)
+}
+
+/// Each event of an order is the one effect of one handler, and no order has two of a type: a second is work done
+/// twice, also where the business tables' keys have hidden it.
+fn told_twice(evidence: &Evidence) -> impl Iterator<Item = String> {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for row in evidence.rows.iter().filter(|row| row.event_type != "unknown") {
+        *counts.entry((&row.aggregate, &row.event_type)).or_default() += 1;
+    }
+    counts
+        .into_iter()
+        .filter(|(_, count)| *count > 1)
+        .map(|((order, event), count)| format!("{order} has {count} times {event}"))
 }
 
 fn stock_adds_up(evidence: &Evidence) -> Finding {

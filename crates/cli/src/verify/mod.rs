@@ -4,6 +4,7 @@
 
 mod evidence;
 mod invariants;
+mod rest;
 
 use std::process::ExitCode;
 
@@ -16,7 +17,8 @@ use crate::{
 };
 
 pub(crate) use evidence::Evidence;
-pub(crate) use invariants::{Finding, check};
+pub(crate) use invariants::{Finding, Verdict, check};
+pub(crate) use rest::{Patience, at_rest};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -44,8 +46,17 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else {
         show(&findings);
     }
-    let holds = findings.iter().all(Finding::holds);
-    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit_code(&findings))
+}
+
+/// 0 all hold, 1 at least one is broken, 2 none is broken and not all could be looked at.
+pub(crate) fn exit_code(findings: &[Finding]) -> ExitCode {
+    let any = |verdict| findings.iter().any(|finding| finding.verdict() == verdict);
+    match (any(Verdict::Broken), any(Verdict::Unknown)) {
+        (true, _) => ExitCode::FAILURE,
+        (false, true) => ExitCode::from(2),
+        (false, false) => ExitCode::SUCCESS,
+    }
 }
 
 pub(crate) fn show(findings: &[Finding]) {
@@ -53,12 +64,20 @@ pub(crate) fn show(findings: &[Finding]) {
     table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["", "invariant", "looked at", "first counterexamples"]);
     for finding in findings {
-        let mark = if finding.holds() { "✓" } else { "✗" };
+        let mark = match finding.verdict() {
+            Verdict::Holds => "✓",
+            Verdict::Broken => "✗",
+            Verdict::Unknown => "?",
+        };
         let examples = finding.broken.iter().take(10).cloned().collect::<Vec<_>>().join("\n");
         table.add_row([mark, finding.invariant, &finding.looked_at.to_string(), &examples]);
     }
     line(table);
-    let broken = findings.iter().filter(|finding| !finding.holds()).count();
-    let text = if broken == 0 { "verify: all hold".to_owned() } else { format!("verify: {broken} broken") };
-    line(verdict(&text, broken == 0));
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict() == verdict).count();
+    let text = match (count(Verdict::Broken), count(Verdict::Unknown)) {
+        (0, 0) => "verify: all hold".to_owned(),
+        (0, unknown) => format!("verify: {unknown} unknown, there was nothing to look at"),
+        (broken, _) => format!("verify: {broken} broken"),
+    };
+    line(verdict(&text, findings.iter().all(Finding::holds)));
 }

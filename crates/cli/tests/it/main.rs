@@ -2,7 +2,7 @@
 //! them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use tokio::process::Command;
 
@@ -25,18 +25,26 @@ impl Lab {
         }
     }
 
+    /// What `brew` prints; it must succeed.
     async fn brew(&self, arguments: &str) -> String {
+        let (code, said, noted) = self.ends(arguments, None).await;
+        assert_eq!(code, Some(0), "brew {arguments}: {said}{noted}");
+        said
+    }
+
+    /// How `brew` ends, and what it prints, when each service has `bug`.
+    async fn ends(&self, arguments: &str, bug: Option<&str>) -> (Option<i32>, String, String) {
         let output = Command::new(BREW)
             .args(arguments.split(' '))
             .env("BREW_STATE", &self.state)
             .env("DATABASE_URL", &self.database)
             .env("KAFKA_BROKERS", &self.brokers)
+            .envs(bug.map(|bug| ("BREW_SEEDED_BUG", bug)))
             .output()
             .await
             .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "brew {arguments}: {said}");
-        String::from_utf8(output.stdout).unwrap()
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
     }
 }
 
@@ -52,6 +60,8 @@ async fn the_lab_and_the_storms() {
     services_killed_at_random(&lab).await;
     a_provider_that_misbehaves(&lab).await;
     five_hundred_orders_for_a_hundred_cakes(&lab).await;
+    each_seeded_bug_is_found(&lab).await;
+    a_writer_that_tells_two_one_after_the_other_loses_or_invents(&lab).await;
 }
 
 /// The arguments are those of `brew storm`; it fails when an invariant is broken.
@@ -83,6 +93,51 @@ async fn five_hundred_orders_for_a_hundred_cakes(lab: &Lab) {
     assert!(said.contains("orders cancelled=400\n"), "{said}");
 }
 
+/// A bug of the product, what else the storm takes to bring it out, and the invariant that must find it.
+const BUGS: [(&str, &str, &str); 11] = [
+    ("marks-unsent", "", "no lost event"),
+    ("forges-event-id", "", "no phantom"),
+    ("rewrites-copies", "", "copies agree"),
+    ("sends-backwards", " --cancel 80", "order per aggregate"),
+    ("swallows-events", "", "effect once"),
+    ("answers-twice", "", "effect once"),
+    ("leaves-shelf", "", "stock adds up"),
+    ("believes-capture", "", "money adds up"),
+    ("new-key-per-try", " --misbehave 60", "no double capture"),
+    ("ignores-capture", "", "none stuck"),
+    ("leaves-shards", "", "drained"),
+];
+
+/// The services are built with the feature `seeded-bugs` of `runtime`: run the tests by `make test`.
+async fn each_seeded_bug_is_found(lab: &Lab) {
+    let mut invariants = BTreeSet::new();
+    for (bug, more, invariant) in BUGS {
+        lab.brew("local up").await;
+        let storm = format!("storm --orders 60 --quiet 6s{more}");
+        let (code, said, noted) = lab.ends(&storm, Some(bug)).await;
+        assert_eq!(code, Some(1), "{bug}: {said}{noted}");
+        let (code, verified, _) = lab.ends("verify --json", None).await;
+        assert_eq!(code, Some(1));
+        let findings: Vec<serde_json::Value> = serde_json::from_str(&verified).unwrap();
+        let broken = |finding: &&serde_json::Value| finding["broken"] != serde_json::json!([]);
+        let broken: Vec<&str> =
+            findings.iter().filter(broken).map(|finding| finding["invariant"].as_str().unwrap()).collect();
+        println!("{bug}: {broken:?}");
+        assert!(broken.iter().any(|found| found.starts_with(invariant)), "{bug}: {broken:?}\n{said}");
+        invariants.insert(invariant);
+        lab.brew("local reset").await;
+    }
+    assert_eq!(invariants.len(), 10, "an invariant has no bug");
+}
+
+/// `brew` itself compares what it sees with what the lesson says.
+async fn a_writer_that_tells_two_one_after_the_other_loses_or_invents(lab: &Lab) {
+    let said = lab.brew("dual-write kafka-first").await;
+    assert!(said.contains("verify, after kafka-first: ") && said.contains("is of no outbox row"), "{said}");
+    let said = lab.brew("dual-write db-first").await;
+    assert!(said.contains("verify, after db-first: ") && said.contains("is marked and in no topic"), "{said}");
+}
+
 async fn every_number_of_the_lab_comes_out(lab: &Lab) {
     for (count, batch) in [(20, 5), (100, 20)] {
         lab.brew("local up").await;
@@ -105,6 +160,16 @@ async fn every_number_of_the_lab_comes_out(lab: &Lab) {
         assert_eq!(run.lines().last(), Some(sums.as_str()));
         assert_eq!((starting_with(&run, "INSERT "), starting_with(&run, "DUP ")), (count, batch));
         assert_eq!(lab.brew("lab dup-count").await, format!("{count}\n"));
+        let outboxes: serde_json::Value =
+            serde_json::from_str(&lab.brew("outbox status --json").await).unwrap();
+        assert_eq!((&outboxes[0]["published"], &outboxes[0]["pending"]), (&count.into(), &0.into()));
+        // Nobody publishes the answers in the lab.
+        assert_eq!(outboxes[1]["pending"], count);
+        assert!(outboxes[1]["oldest_pending_age_ms"].as_i64().unwrap() > 0);
+        let topics: serde_json::Value = serde_json::from_str(&lab.brew("end-offsets --json").await).unwrap();
+        let records: i64 =
+            topics[0]["end_offsets"].as_array().unwrap().iter().filter_map(serde_json::Value::as_i64).sum();
+        assert_eq!(records, count as i64 + batch as i64);
         let ends = lab.brew("lab end-offsets").await;
         assert_eq!(ends.lines().count(), 7);
         assert!(ends.lines().last().unwrap().ends_with(&format!(" {}", count + batch)), "{ends}");
@@ -119,4 +184,11 @@ async fn a_lab_without_infrastructure_says_what_to_do() {
         Command::new(BREW).args(["lab", "db-count"]).env("BREW_STATE", nowhere).output().await.unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8(output.stderr).unwrap().contains("make up"));
+}
+
+#[tokio::test]
+async fn completions_know_the_verbs() {
+    let output = Command::new(BREW).args(["completions", "bash"]).output().await.unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(["dual-write", "end-offsets", "storm"].iter().all(|verb| said.contains(verb)));
 }

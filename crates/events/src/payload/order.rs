@@ -16,6 +16,7 @@ pub struct OrderCreated {
     /// Sum over the lines, minor units.
     pub total_minor: i64,
     /// ISO 4217.
+    #[serde(deserialize_with = "super::currency")]
     pub currency: String,
     /// What the provider calls the customer's means of payment; never the card's own number.
     #[serde(default)]
@@ -43,6 +44,7 @@ pub struct OrderConfirmed {
     /// What is to be captured, minor units.
     pub total_minor: i64,
     /// ISO 4217.
+    #[serde(deserialize_with = "super::currency")]
     pub currency: String,
 }
 

@@ -14,6 +14,7 @@ pub struct PaymentAuthorized {
     /// What is held, minor units.
     pub amount_minor: i64,
     /// ISO 4217.
+    #[serde(deserialize_with = "super::currency")]
     pub currency: String,
 }
 
@@ -38,6 +39,7 @@ pub struct PaymentCaptured {
     /// What is ours, minor units.
     pub amount_minor: i64,
     /// ISO 4217.
+    #[serde(deserialize_with = "super::currency")]
     pub currency: String,
 }
 
@@ -71,5 +73,6 @@ pub struct PaymentRefunded {
     /// What went back, minor units.
     pub amount_minor: i64,
     /// ISO 4217.
+    #[serde(deserialize_with = "super::currency")]
     pub currency: String,
 }

@@ -3,6 +3,7 @@
 
 mod delivery;
 mod identity;
+mod locks;
 mod poison;
 mod process;
 mod shelf;

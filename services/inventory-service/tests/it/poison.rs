@@ -12,10 +12,20 @@ fn poison() -> Vec<(&'static str, Order)> {
         order
     };
     let says = |payload: &[u8]| Order { payload: payload.to_vec(), ..good() };
+    let changed = |from: &str, to: &str| {
+        let text = String::from_utf8(good().payload).unwrap();
+        assert!(text.contains(from), "{text}");
+        says(text.replace(from, to).as_bytes())
+    };
     vec![
         ("payload cannot be read", says(b"\xff\xfe")),
         ("payload cannot be read", says(b"")),
         ("payload cannot be read", says(b"{\"type\":\"order.created\"}")),
+        ("unknown currency `QQQ`", changed("EUR", "QQQ")),
+        ("payload cannot be read", changed("\"total_minor\":100", "\"total_minor\":9223372036854775808")),
+        // A later version that means something else by the same name, or has a name that we do not know.
+        ("missing field `lines`", changed("\"lines\"", "\"items\"")),
+        ("unknown event type `order.created.v2`", good().with(header::EVENT_TYPE, "order.created.v2")),
         ("`outbox-id` is missing", without(header::OUTBOX_ID)),
         ("`event-id` is missing", without(header::EVENT_ID)),
         ("`outbox-source` is missing", without(header::OUTBOX_SOURCE)),
@@ -50,6 +60,23 @@ async fn each_kind_of_poison_is_a_dead_letter_with_its_reason() {
     assert_eq!(dead.len() as u64, count);
     // A dead letter is settled: it is not met again.
     assert_eq!(shelf.consume("a").await, (0, 0, 0));
+}
+
+/// A previous version has no payment token; a later one has fields that this one does not know.
+#[tokio::test]
+async fn what_an_older_or_a_newer_publisher_sends_takes_effect() {
+    let shelf = Shelf::new().await;
+    let changed = |number, from: &str, to: &str| {
+        let good = order(number, &[("latte", 1)]);
+        let text = String::from_utf8(good.payload.clone()).unwrap();
+        assert!(text.contains(from), "{text}");
+        Order { payload: text.replace(from, to).into_bytes(), ..good }
+    };
+    let older = changed(1, ",\"payment_token\":\"\"", "");
+    let newer = changed(2, "\"version\":1", "\"version\":1,\"loyalty\":{\"points\":3}");
+    shelf.send(&[older, newer]).await;
+    assert_eq!(shelf.consume("a").await, (2, 0, 0));
+    assert_eq!(shelf.effects().await, (2, 2, 2));
 }
 
 /// What can be read and cannot be stored is found by splitting the batch; its neighbours are applied.

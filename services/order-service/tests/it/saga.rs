@@ -1,35 +1,34 @@
 //! Answers, timeouts and cancels, on a real Postgres, and over a real Kafka where the consumer matters.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use events::{
-    Envelope, Event, EventId, OrderId, OutboxId, PaymentAuthorized, PaymentCaptured, PaymentDeclined,
-    StockCommitted, StockRejected, StockReserved, header, topic::dead_letter,
+    Envelope, Event, EventId, OrderId, OutboxId, PaymentAuthorized, StockCommitted, header, topic::dead_letter,
 };
-use messaging::{Producer, Record};
-use order_service::{Error, app, migrations, serve, settings};
+use order_service::{Error, app};
 use proto::order::v1::{CancelOrderRequest, GetOrderRequest, OrderStatus};
 use sea_orm::DatabaseConnection;
 use testkit::TestDatabase;
-use tokio::{net::TcpListener, time::Instant};
-use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use uuid::Uuid;
 
-use crate::shop::{Shop, order};
+use crate::{
+    answers::{CONSUMER, Consuming, answer},
+    shop::{Shop, order},
+};
 
 const ID: OrderId = OrderId(1);
 
 fn reserved() -> Event {
-    Event::StockReserved(StockReserved { order_id: ID, version: 1, lines: vec![] })
+    answer(ID, "stock.reserved")
 }
 
 fn committed() -> Event {
-    Event::StockCommitted(StockCommitted { order_id: ID, version: 2 })
+    answer(ID, "stock.committed")
 }
 
 fn rejected() -> Event {
-    Event::StockRejected(StockRejected { order_id: ID, version: 1, short: vec![] })
+    answer(ID, "stock.rejected")
 }
 
 fn authorized(amount_minor: i64) -> Event {
@@ -38,12 +37,11 @@ fn authorized(amount_minor: i64) -> Event {
 }
 
 fn captured() -> Event {
-    let (amount_minor, currency) = (420, "EUR".to_owned());
-    Event::PaymentCaptured(PaymentCaptured { order_id: ID, version: 2, amount_minor, currency })
+    answer(ID, "payment.captured")
 }
 
 fn declined() -> Event {
-    Event::PaymentDeclined(PaymentDeclined { order_id: ID, version: 1, reason: "no".to_owned() })
+    answer(ID, "payment.declined")
 }
 
 fn envelope(number: u128, event: &Event) -> Envelope {
@@ -193,59 +191,27 @@ async fn answers_that_cannot_be_have_no_effect() {
 /// Over Kafka: what cannot be is a dead letter with its reason, and the answers around it take effect.
 #[tokio::test]
 async fn the_consumer_applies_answers_and_sets_aside_what_cannot_be() {
-    let database = testkit::database(migrations()).await;
-    let kafka = testkit::kafka();
-    let topic = testkit::topic(&kafka, Some("order-service")).await;
-    let mut settings = settings::load(None).unwrap();
-    settings.database = database.options();
-    settings.kafka = kafka.clone();
-    settings.admin.address = "127.0.0.1:0".parse().unwrap();
-    settings.consumer.topics = vec![topic.clone()];
-    settings.consumer.group = format!("{topic}-group");
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let shutdown = CancellationToken::new();
-    let running = tokio::spawn(serve(settings, listener, shutdown.clone()));
-    let mut client =
-        proto::order::v1::order_service_client::OrderServiceClient::connect(address).await.unwrap();
-    client.place_order(order(&[("latte", 1)])).await.unwrap();
-
-    let unknown = Event::StockCommitted(StockCommitted { order_id: OrderId(99), version: 1 });
-    let events = [reserved(), authorized(1), unknown, authorized(420), committed(), captured()];
-    let payloads: Vec<Vec<u8>> = events.iter().map(|event| serde_json::to_vec(event).unwrap()).collect();
-    let keys: Vec<String> = events.iter().map(|event| event.order_id().to_string()).collect();
-    let texts: Vec<String> = (1..=events.len()).map(|n| n.to_string()).collect();
-    let ids: Vec<String> = events.iter().map(|_| Uuid::new_v4().to_string()).collect();
-    let records: Vec<Record<'_>> = (0..events.len())
-        .map(|n| Record {
-            topic: &topic,
-            key: keys[n].as_bytes(),
-            payload: &payloads[n],
-            headers: vec![
-                (header::OUTBOX_ID, texts[n].as_bytes().into()),
-                (header::OUTBOX_SOURCE, b"other".as_slice().into()),
-                (header::EVENT_ID, ids[n].as_bytes().into()),
-                (header::EVENT_TYPE, events[n].event_type().as_bytes().into()),
-                (header::AGGREGATE_ID, keys[n].as_bytes().into()),
-            ],
-        })
-        .collect();
-    let mut producer = Producer::connect(&kafka, "test", Duration::from_secs(20)).await.unwrap();
-    let sent = producer.send(&records, Instant::now() + Duration::from_secs(20)).await;
-    assert_eq!(sent.acks.iter().flatten().count(), events.len());
+    let mut shop = Consuming::open().await;
+    shop.client.place_order(order(&[("latte", 1)])).await.unwrap();
+    let unknown = answer(OrderId(99), "stock.committed");
+    let good = |event_type| answer(ID, event_type);
+    let (reserved, held) = (good("stock.reserved"), good("payment.authorized"));
+    let events =
+        [reserved, authorized(1), unknown, held, good("stock.committed"), good("payment.captured")];
+    shop.send(&(1..).zip(events).collect::<Vec<_>>()).await;
 
     testkit::until("the order to be completed", async || {
-        (database.number("select count(*) from orders where status = 'completed'").await == 1).then_some(())
+        let completed = "select count(*) from orders where status = 'completed'";
+        (shop.database.number(completed).await == 1).then_some(())
     })
     .await;
     let dead = testkit::until("both dead letters", async || {
-        let dead = testkit::read(&dead_letter(&topic, "order-service")).await;
+        let dead = testkit::read(&dead_letter(&shop.topic, CONSUMER)).await;
         (dead.len() == 2).then_some(dead)
     })
     .await;
     let reasons: Vec<&str> = dead.iter().filter_map(|one| one.header(header::DEAD_REASON)).collect();
     assert!(reasons.iter().any(|reason| reason.contains("payment over 1 EUR")), "{reasons:?}");
     assert!(reasons.iter().any(|reason| reason.contains("there is no order `order-99`")), "{reasons:?}");
-    shutdown.cancel();
-    running.await.unwrap().unwrap();
+    shop.close().await;
 }

@@ -5,20 +5,21 @@ use super::*;
 
 /// One completed order and one cancelled one, everything in its place.
 fn sound() -> Evidence {
-    let row = |source: &str, id, order: &str, topic: &str, event| Row {
+    let row = |source: &str, id, order: &str, topic: &str, event_type: &str, event| Row {
         source: source.to_owned(),
         id,
         aggregate: order.to_owned(),
         topic: topic.to_owned(),
         event_id: Uuid::from_u128(event),
+        event_type: event_type.to_owned(),
         published: true,
     };
     let rows = vec![
-        row("order-service", 1, "order-1", topic::ORDERS, 1),
-        row("order-service", 2, "order-1", topic::ORDERS, 2),
-        row("order-service", 3, "order-2", topic::ORDERS, 3),
-        row("inventory-service", 1, "order-1", topic::INVENTORY, 4),
-        row("payment-service", 1, "order-1", topic::PAYMENTS, 5),
+        row("order-service", 1, "order-1", topic::ORDERS, "order.created", 1),
+        row("order-service", 2, "order-1", topic::ORDERS, "order.completed", 2),
+        row("order-service", 3, "order-2", topic::ORDERS, "order.created", 3),
+        row("inventory-service", 1, "order-1", topic::INVENTORY, "stock.committed", 4),
+        row("payment-service", 1, "order-1", topic::PAYMENTS, "payment.captured", 5),
     ];
     let records = rows
         .iter()
@@ -86,6 +87,16 @@ fn a_sound_history_passes_and_each_invariant_has_something_to_look_at() {
     assert!(check(&sound()).iter().all(|finding| finding.looked_at > 0));
 }
 
+/// What could not be held against anything is not shown to hold.
+#[test]
+fn nothing_to_look_at_is_no_pass() {
+    let broken = broken_by(|evidence| evidence.stock.clear());
+    assert_eq!(broken, ["stock adds up: opening + restocked = available + taken"]);
+    let mut evidence = sound();
+    evidence.stock.clear();
+    assert!(check(&evidence).iter().any(|finding| finding.verdict() == Verdict::Unknown));
+}
+
 #[test]
 fn a_repeat_is_no_wound() {
     let repeated = broken_by(|evidence| {
@@ -106,9 +117,12 @@ fn a_repeat_is_no_wound() {
 type Wound = fn(&mut Evidence);
 
 /// What would break each invariant, by the fault of the product that would cause it.
-const WOUNDS: [(&str, &str, Wound); 15] = [
+const WOUNDS: [(&str, &str, Wound); 17] = [
     ("no lost event", "mark before ack", |evidence| {
         evidence.records.remove(4);
+    }),
+    ("no lost event", "store an order and tell nobody", |evidence| {
+        evidence.orders.push(Order { id: "order-3".to_owned(), ..evidence.orders[1].clone() });
     }),
     ("no phantom", "publish what was rolled back", |evidence| {
         evidence.rows.remove(4);
@@ -123,6 +137,9 @@ const WOUNDS: [(&str, &str, Wound); 15] = [
     }),
     ("effect once", "apply what was never told", |evidence| {
         evidence.processed.insert("order-service", (0..9).map(Uuid::from_u128).collect());
+    }),
+    ("effect once", "answer twice", |evidence| {
+        evidence.rows[1].event_type = "order.created".to_owned();
     }),
     ("stock adds up", "release twice", |evidence| evidence.stock[0].available += 1),
     ("stock adds up", "oversell", |evidence| {
