@@ -162,7 +162,9 @@ async fn tell(state: &State, args: &Args, story: &mut Story) -> anyhow::Result<(
 /// clean-up would delete them.
 async fn refuse_foreign_records(state: &State) -> anyhow::Result<()> {
     let there = lab::topics(state.brokers()?).await?;
-    if there.contains_key(events::topic::ORDERS) && lab::end_offsets(state, events::topic::ORDERS).await?.iter().sum::<i64>() > 0 {
+    if there.contains_key(events::topic::ORDERS)
+        && lab::end_offsets(state, events::topic::ORDERS).await?.iter().sum::<i64>() > 0
+    {
         bail!("topic {} has records; the demo needs a broker without", events::topic::ORDERS);
     }
     Ok(())

@@ -95,9 +95,9 @@ async fn open_shop(state: Option<&State>) -> anyhow::Result<Shop> {
 
 /// Places the orders, each at its time.
 async fn send(args: &Args, address: &str) -> anyhow::Result<(Seen, Duration)> {
-    let client = OrderServiceClient::connect(address.to_owned())
-        .await
-        .with_context(|| format!("order-service does not answer at {address} (--order-service, or --shop)"))?;
+    let client = OrderServiceClient::connect(address.to_owned()).await.with_context(|| {
+        format!("order-service does not answer at {address} (--order-service, or --shop)")
+    })?;
     let count = (f64::from(args.rate) * args.duration.as_secs_f64()).round().max(1.0) as u64;
     let bar = ProgressBar::new(count);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} orders, {eta} left")?);

@@ -106,11 +106,7 @@ pub(crate) async fn run(args: OrderArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn watch(
-    client: &mut OrderServiceClient<Channel>,
-    order_id: String,
-    json: bool,
-) -> anyhow::Result<()> {
+async fn watch(client: &mut OrderServiceClient<Channel>, order_id: String, json: bool) -> anyhow::Result<()> {
     let mut changes = client.watch_order(WatchOrderRequest { order_id }).await.map_err(said)?.into_inner();
     while let Some(change) = changes.message().await.map_err(said)? {
         let order = change.order.context("a change without an order")?;

@@ -42,7 +42,10 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     for (service, database) in OUTBOXES {
         let client = lab::connect(&lab::database_url(state.postgres_url()?, database)?).await;
         let client = client.with_context(|| format!("database {database}; `make db-init` makes it"))?;
-        found.push((service, ::outbox::status(&client).await.with_context(|| format!("outbox of {service}"))?));
+        found.push((
+            service,
+            ::outbox::status(&client).await.with_context(|| format!("outbox of {service}"))?,
+        ));
     }
     if json {
         let all: Vec<_> = found.iter().map(|(service, status)| as_json(service, status)).collect();
@@ -66,7 +69,8 @@ fn show(found: &[(&str, Status)]) {
     table.load_style(UTF8_FULL_CONDENSED);
     table.set_header(["outbox of", "pending", "oldest waits", "published", "parked", "discarded", "rows"]);
     for (service, status) in found {
-        let oldest = status.oldest_pending_age_ms.map_or("-".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1000.0));
+        let oldest =
+            status.oldest_pending_age_ms.map_or("-".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1000.0));
         table.add_row([
             (*service).to_owned(),
             status.pending.to_string(),

@@ -1,4 +1,5 @@
-//! What every service does alike: signals to one shutdown token, supervised tasks, health, crash points and seeded bugs for tests.
+//! What every service does alike: signals to one shutdown token, supervised tasks, health, crash points, and seeded
+//! bugs for tests.
 
 pub mod fault;
 mod health;

@@ -68,7 +68,8 @@ impl Gateway {
         if seeded(Bug::BelievesCapture) && call.operation == Operation::Capture {
             return Answer::Settled(Outcome::Done(Uuid::nil()));
         }
-        let key = if seeded(Bug::NewKeyPerTry) { Uuid::new_v4().to_string() } else { call.idempotency_key.clone() };
+        let key =
+            if seeded(Bug::NewKeyPerTry) { Uuid::new_v4().to_string() } else { call.idempotency_key.clone() };
         let sent = self
             .client
             .post(format!("{}/v1/{}", self.url, call.operation.as_str()))

@@ -84,7 +84,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     show(args.way, naive, &examples, outbox);
     let good = naive == wanted(args.way) && outbox == OUTBOX;
     let text = match (good, args.way) {
-        (true, Way::KafkaFirst) => "kafka-first sold what nobody ordered; the outbox lost nothing and invented nothing",
+        (true, Way::KafkaFirst) => {
+            "kafka-first sold what nobody ordered; the outbox lost nothing and invented nothing"
+        }
         (true, Way::DbFirst) => "db-first forgot an order; the outbox lost nothing and invented nothing",
         (false, _) => "the lesson did not come out as it is told",
     };

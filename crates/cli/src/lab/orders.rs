@@ -13,7 +13,8 @@ use crate::local::State;
 use super::service;
 
 /// What the lab's customers drink, in turn.
-pub(crate) const MENU: [&str; 7] = ["espresso", "americano", "cappuccino", "flat-white", "latte", "mocha", "croissant"];
+pub(crate) const MENU: [&str; 7] =
+    ["espresso", "americano", "cappuccino", "flat-white", "latte", "mocha", "croissant"];
 
 /// Starts order-service, places `count` orders, stops it, and says what was placed.
 pub(crate) async fn run_service(state: &State, count: u32) -> anyhow::Result<String> {

@@ -153,7 +153,9 @@ async fn place(address: &str, sku: &str, seed: u64, number: u64) -> anyhow::Resu
             anyhow::Ok(client.place_order(request.clone()).await?)
         };
         match sent.await {
-            Ok(placed) => return Ok(placed.into_inner().order.context("an answer without an order")?.order_id),
+            Ok(placed) => {
+                return Ok(placed.into_inner().order.context("an answer without an order")?.order_id);
+            }
             Err(error) if tokio::time::Instant::now() > deadline => {
                 return Err(error).context("an order was not accepted");
             }

@@ -21,10 +21,7 @@ pub(crate) struct Patience {
 }
 
 /// Looks until all holds, or patience ends; returns the last look.
-pub(crate) async fn at_rest(
-    state: &State,
-    patience: Patience,
-) -> anyhow::Result<(Evidence, Vec<Finding>)> {
+pub(crate) async fn at_rest(state: &State, patience: Patience) -> anyhow::Result<(Evidence, Vec<Finding>)> {
     let deadline = Instant::now() + patience.whole;
     let (mut seen, mut changed) = (None, Instant::now());
     loop {

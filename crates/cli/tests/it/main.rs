@@ -122,7 +122,6 @@ async fn each_seeded_bug_is_found(lab: &Lab) {
         let broken = |finding: &&serde_json::Value| finding["broken"] != serde_json::json!([]);
         let broken: Vec<&str> =
             findings.iter().filter(broken).map(|finding| finding["invariant"].as_str().unwrap()).collect();
-        println!("{bug}: {broken:?}");
         assert!(broken.iter().any(|found| found.starts_with(invariant)), "{bug}: {broken:?}\n{said}");
         invariants.insert(invariant);
         lab.brew("local reset").await;
@@ -135,7 +134,10 @@ async fn a_writer_that_tells_two_one_after_the_other_loses_or_invents(lab: &Lab)
     let said = lab.brew("dual-write kafka-first").await;
     assert!(said.contains("verify, after kafka-first: ") && said.contains("is of no outbox row"), "{said}");
     let said = lab.brew("dual-write db-first").await;
-    assert!(said.contains("verify, after db-first: ") && said.contains("is marked and in no topic"), "{said}");
+    assert!(
+        said.contains("verify, after db-first: ") && said.contains("is marked and in no topic"),
+        "{said}"
+    );
 }
 
 async fn every_number_of_the_lab_comes_out(lab: &Lab) {

@@ -68,7 +68,8 @@ async fn every_order_of_every_message_with_repeats_comes_to_the_same_end() {
         assert_eq!(row.get::<_, &str>(1), *end, "after {messages:?}");
     }
     // One way through the graph, told of once each: the effects of the handlers, not what the keys let through.
-    let twice = "select count(*) from (select from outbox group by aggregate_id, event_type having count(*) > 1) t";
+    let twice =
+        "select count(*) from (select from outbox group by aggregate_id, event_type having count(*) > 1) t";
     assert_eq!(shop.database.number(twice).await, 0);
     let finals = "select count(*) from outbox where event_type in ('order.completed', 'order.cancelled')";
     assert_eq!(shop.database.number(finals).await, 60);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use events::{
-    Envelope, Event, EventId, OrderId, OutboxId, PaymentAuthorized, StockCommitted, header, topic::dead_letter,
+    Envelope, Event, EventId, OrderId, OutboxId, PaymentAuthorized, StockCommitted, header,
+    topic::dead_letter,
 };
 use order_service::{Error, app};
 use proto::order::v1::{CancelOrderRequest, GetOrderRequest, OrderStatus};
@@ -196,8 +197,7 @@ async fn the_consumer_applies_answers_and_sets_aside_what_cannot_be() {
     let unknown = answer(OrderId(99), "stock.committed");
     let good = |event_type| answer(ID, event_type);
     let (reserved, held) = (good("stock.reserved"), good("payment.authorized"));
-    let events =
-        [reserved, authorized(1), unknown, held, good("stock.committed"), good("payment.captured")];
+    let events = [reserved, authorized(1), unknown, held, good("stock.committed"), good("payment.captured")];
     shop.send(&(1..).zip(events).collect::<Vec<_>>()).await;
 
     testkit::until("the order to be completed", async || {
