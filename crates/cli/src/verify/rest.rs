@@ -8,7 +8,7 @@ use crate::local::State;
 
 use super::{Evidence, Finding, check};
 
-/// How often to look.
+/// Shortest pause between two looks. A look at much takes long, and is not to hold up what it waits for.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// When to stop looking although something is broken.
@@ -25,7 +25,9 @@ pub(crate) async fn at_rest(state: &State, patience: Patience) -> anyhow::Result
     let deadline = Instant::now() + patience.whole;
     let (mut seen, mut changed) = (None, Instant::now());
     loop {
+        let began = Instant::now();
         let evidence = Evidence::gather(state).await?;
+        let pause = PAUSE.max(began.elapsed() * 3);
         let findings = check(&evidence);
         let now = extent(&evidence, &findings);
         if seen.as_ref() != Some(&now) {
@@ -35,7 +37,7 @@ pub(crate) async fn at_rest(state: &State, patience: Patience) -> anyhow::Result
         if holds || Instant::now() > deadline || changed.elapsed() > patience.quiet {
             return Ok((evidence, findings));
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(pause).await;
     }
 }
 
