@@ -10,7 +10,7 @@ mod failure;
 
 use std::{
     borrow::Cow,
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -66,7 +66,8 @@ pub struct Producer {
     acks: Acks,
     options: KafkaOptions,
     partitions: HashMap<String, usize>,
-    warm: HashMap<(String, usize), Instant>,
+    /// Per topic and partition: when the last ack came.
+    warm: HashMap<String, Vec<Option<Instant>>>,
 }
 
 impl Producer {
@@ -197,8 +198,8 @@ impl Producer {
     }
 
     fn is_warm(&self, topic: &str, partition: usize) -> bool {
-        // Looked up without building a key would need a map of maps; a batch has few partitions.
-        self.warm.get(&(topic.to_owned(), partition)).is_some_and(|since| since.elapsed() < WARM_FOR)
+        let last = self.warm.get(topic).and_then(|partitions| *partitions.get(partition)?);
+        last.is_some_and(|since| since.elapsed() < WARM_FOR)
     }
 
     fn enqueue<'a>(
@@ -209,18 +210,22 @@ impl Producer {
         held: &mut BTreeSet<(&'a str, &'a [u8])>,
     ) -> Result<(), ProducerFailure> {
         let Some(inner) = &self.inner else { return Err(ProducerFailure::Retired) };
-        for position in positions {
+        self.acks.expect(positions.len());
+        for (enqueued, position) in positions.iter().enumerate() {
             let record = &records[*position];
-            if held.contains(&(record.topic, record.key)) {
+            if !held.is_empty() && held.contains(&(record.topic, record.key)) {
+                self.acks.expect_fewer(1);
                 continue;
             }
-            self.acks.expect_one();
             let Err((error, _)) = inner.send(base_record(record, *position)) else { continue };
-            self.acks.expect_one_less();
+            self.acks.expect_fewer(1);
             held.insert((record.topic, record.key));
             match failure::of_enqueue(&error, self.options.max_message_bytes) {
                 Ok(reason) => refused.push((*position, reason)),
-                Err(failure) => return Err(failure),
+                Err(failure) => {
+                    self.acks.expect_fewer(positions.len() - enqueued - 1);
+                    return Err(failure);
+                }
             }
         }
         Ok(())
@@ -237,14 +242,24 @@ impl Producer {
             outcome.failure = Some(ProducerFailure::Fatal(format!("{code:?}: {reason}")));
         }
         let now = Instant::now();
+        let mut warmed: HashSet<(&str, usize)> = HashSet::new();
         for (record, ack) in records.iter().zip(&outcome.acks) {
             let Some(ack) = ack else { continue };
             let reckoned = self.partitions(record.topic).map(|count| partition_of(record.key, count));
             if reckoned.and_then(|partition| i32::try_from(partition).ok()) != Some(ack.partition) {
                 outcome.failure.get_or_insert(ProducerFailure::PartitionsChanged);
             } else if let Some(partition) = reckoned {
-                self.warm.insert((record.topic.to_owned(), partition), now);
+                warmed.insert((record.topic, partition));
             }
+        }
+        let warmed: Vec<(String, usize)> =
+            warmed.into_iter().map(|(topic, partition)| (topic.to_owned(), partition)).collect();
+        for (topic, partition) in warmed {
+            let partitions = self.warm.entry(topic).or_default();
+            if partitions.len() <= partition {
+                partitions.resize(partition + 1, None);
+            }
+            partitions[partition] = Some(now);
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Reading topics whole, for checks and tests.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    ops::Range,
+    time::{Duration, Instant},
+};
 
 use rdkafka::{
-    Offset, TopicPartitionList,
+    Message as _, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer as _},
 };
 
@@ -21,54 +25,58 @@ pub async fn read_all(
 ) -> Result<Vec<Received>, Error> {
     let ends = admin::offsets(options, topic, timeout).await?;
     let (options, topic) = (options.clone(), topic.to_owned());
-    tokio::task::spawn_blocking(move || {
-        let mut config = options.client("brew-reader");
-        config.set("group.id", "brew-reader").set("enable.auto.commit", "false");
-        config.set("isolation.level", "read_committed");
-        let consumer: BaseConsumer = config.create().map_err(Error::kafka("make a reader"))?;
-        let mut records = Vec::new();
-        for (partition, range) in (0_i32..).zip(ends) {
-            read_partition(&consumer, &topic, partition, range, timeout, &mut records)?;
-        }
-        Ok(records)
-    })
-    .await?
+    tokio::task::spawn_blocking(move || read_to(&options, &topic, &ends, timeout)).await?
 }
 
-fn read_partition(
-    consumer: &BaseConsumer,
+/// All partitions at once: a partition that is waited for alone costs the broker's fetch wait each time.
+fn read_to(
+    options: &KafkaOptions,
     topic: &str,
-    partition: i32,
-    range: std::ops::Range<i64>,
+    ends: &[Range<i64>],
     timeout: Duration,
-    records: &mut Vec<Received>,
-) -> Result<(), Error> {
-    if range.is_empty() {
-        return Ok(());
-    }
+) -> Result<Vec<Received>, Error> {
+    let mut config = options.client("brew-reader");
+    config.set("group.id", "brew-reader").set("enable.auto.commit", "false");
+    config.set("isolation.level", "read_committed").set("fetch.wait.max.ms", "50");
+    let consumer: BaseConsumer = config.create().map_err(Error::kafka("make a reader"))?;
     let mut list = TopicPartitionList::new();
-    list.add_partition_offset(topic, partition, Offset::Offset(range.start))
-        .and_then(|()| consumer.assign(&list))
-        .map_err(Error::kafka("assign a partition"))?;
+    let mut left: BTreeSet<i32> = BTreeSet::new();
+    for (partition, range) in (0_i32..).zip(ends).filter(|(_, range)| !range.is_empty()) {
+        list.add_partition_offset(topic, partition, Offset::Offset(range.start))
+            .map_err(Error::kafka("assign a partition"))?;
+        left.insert(partition);
+    }
+    consumer.assign(&list).map_err(Error::kafka("assign partitions"))?;
+    let end = |partition: i32| {
+        usize::try_from(partition).ok().and_then(|at| ends.get(at)).map_or(0, |range| range.end)
+    };
+    let mut records: Vec<Vec<Received>> = ends.iter().map(|_| Vec::new()).collect();
     let deadline = Instant::now() + timeout;
-    loop {
-        match consumer.poll(Duration::from_millis(100)) {
+    while !left.is_empty() {
+        match consumer.poll(Duration::from_millis(20)) {
             Some(Ok(message)) => {
-                records.push(Received::from_message(&message));
+                let (partition, offset) = (message.partition(), message.offset());
+                if offset + 1 >= end(partition) {
+                    left.remove(&partition);
+                }
+                let place = usize::try_from(partition).ok().and_then(|at| records.get_mut(at));
+                if let Some(place) = place.filter(|_| offset < end(partition)) {
+                    place.push(Received::from_message(&message));
+                }
             }
             Some(Err(source)) => return Err(Error::Kafka { context: "read a partition", source }),
-            None => {}
+            // Transaction markers fill offsets that no record has, so the position decides and not the last record.
+            None => {
+                let positions = consumer.position().map_err(Error::kafka("ask for positions"))?;
+                left.retain(|partition| {
+                    let at = positions.find_partition(topic, *partition).map(|element| element.offset());
+                    !matches!(at, Some(Offset::Offset(at)) if at >= end(*partition))
+                });
+            }
         }
-        // Transaction markers fill offsets that no record has, so the position decides and not the last record.
-        let position = consumer
-            .position()
-            .ok()
-            .and_then(|list| list.find_partition(topic, partition).map(|element| element.offset()));
-        if matches!(position, Some(Offset::Offset(at)) if at >= range.end) {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            return Err(Error::BrokerAway(format!("{topic}/{partition}")));
+        if !left.is_empty() && Instant::now() > deadline {
+            return Err(Error::BrokerAway(format!("{topic}, partitions {left:?}")));
         }
     }
+    Ok(records.into_iter().flatten().collect())
 }

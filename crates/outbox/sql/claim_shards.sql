@@ -1,5 +1,5 @@
 -- $1: candidates, $2: where to start this turn, $3: at most how many.
-select shard
+select shard, epoch
   from outbox_shard
  where shard = any ($1::smallint[])
  order by (shard - $2::smallint + 64) % 64

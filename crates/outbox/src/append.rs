@@ -6,7 +6,7 @@ use events::{Event, OutboxId};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, Statement};
 use serde_json::Value as Json;
 
-use crate::Error;
+use crate::{Error, MAX_PAYLOAD_BYTES};
 
 /// An event that is to be published if the transaction commits.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ impl NewEvent {
 /// ```
 ///
 /// # Errors
-/// The database's; the transaction can then only be rolled back. Cancelling leaves it in an unknown state: drop it.
+/// [`Error::TooLarge`], before anything is written. The database's; the transaction can then only be rolled back. Cancelling leaves it in an unknown state: drop it.
 pub async fn append(tx: &DatabaseTransaction, event: NewEvent) -> Result<OutboxId, Error> {
     let ids = append_all(tx, vec![event]).await?;
     ids.first().copied().ok_or_else(|| sea_orm::DbErr::RecordNotInserted.into())
@@ -83,7 +83,11 @@ pub async fn append_all(tx: &DatabaseTransaction, events: Vec<NewEvent>) -> Resu
         aggregates.push(event.aggregate_id);
         topics.push(event.topic);
         types.push(event.event_type);
-        payloads.push(event.payload.to_string());
+        let payload = event.payload.to_string();
+        if payload.len() > MAX_PAYLOAD_BYTES {
+            return Err(Error::TooLarge { bytes: payload.len(), limit: MAX_PAYLOAD_BYTES });
+        }
+        payloads.push(payload);
         headers.push(serde_json::to_string(&event.headers)?);
     }
     let values: [sea_orm::Value; 5] = columns.map(Into::into);

@@ -6,19 +6,32 @@
 //! acknowledged. [`migrations`] makes the tables.
 
 mod append;
+mod bounds;
 mod claim;
+mod explain;
 mod migrations;
+mod operate;
 mod session;
+mod settle;
 mod status;
+mod wake;
 
 pub use append::{NewEvent, append, append_all};
-pub use claim::{Claim, ClaimLimits, PendingRow};
+pub use claim::{Blocked, Claim, ClaimLimits, PendingRow};
+pub use explain::{Explanation, explain};
 pub use migrations::migrations;
+pub use operate::{Action, Decider, Parked, decide, parked, pause};
 pub use session::{Session, SessionOptions};
+pub use settle::Settlement;
 pub use status::{Status, status};
+pub use wake::{Wake, listen, notify};
 
 /// How many shards there are. Frozen: a change would put one aggregate in two shards at once.
 pub const SHARDS: i16 = 64;
+
+/// Largest payload that [`append`] takes, as JSON, in bytes: below every broker's default limit of 1 MiB, with room for
+/// headers.
+pub const MAX_PAYLOAD_BYTES: usize = 512 * 1024;
 
 /// What went wrong with the outbox.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +45,17 @@ pub enum Error {
     /// TLS cannot be set up.
     #[error("outbox session: TLS")]
     Tls(#[from] native_tls::Error),
+    /// Nothing is to be decided about this row: it can be sent, is sent, or is not there.
+    #[error("row {0} is not parked and does not wait (`brew outbox parked` lists those that do)")]
+    NotParked(i64),
+    /// The event is too large for the outbox.
+    #[error("payload of {bytes} bytes is over the limit of {limit}")]
+    TooLarge {
+        /// Its size as JSON.
+        bytes: usize,
+        /// The largest that is taken.
+        limit: usize,
+    },
     /// The event cannot be written as JSON.
     #[error("event as JSON")]
     Json(#[from] serde_json::Error),

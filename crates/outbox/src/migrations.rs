@@ -8,9 +8,16 @@ use database::Migration;
 pub fn migrations(source: &str) -> Vec<Migration> {
     let create = include_str!("../migrations/0001_create_outbox.up.sql");
     let name = source.replace('\'', "''");
-    vec![Migration {
-        name: "outbox_0001_create_outbox",
-        up: format!("{create}\nselect outbox_set_source('{name}');"),
-        down: include_str!("../migrations/0001_create_outbox.down.sql").to_owned(),
-    }]
+    vec![
+        Migration {
+            name: "outbox_0001_create_outbox",
+            up: format!("{create}\nselect outbox_set_source('{name}');"),
+            down: include_str!("../migrations/0001_create_outbox.down.sql").to_owned(),
+        },
+        Migration::new(
+            "outbox_0002_block_aggregates",
+            include_str!("../migrations/0002_block_aggregates.up.sql"),
+            include_str!("../migrations/0002_block_aggregates.down.sql"),
+        ),
+    ]
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use postgres_native_tls::MakeTlsConnector;
-use tokio_postgres::{Client, Config, Statement};
+use postgres_native_tls::{MakeTlsConnector, TlsStream};
+use tokio_postgres::{Client, Config, Connection, Socket, Statement};
 
-use crate::Error;
+use crate::{Error, bounds::Bounds};
 
 /// How to reach an outbox, and what bounds a claim.
 #[derive(Debug, Clone)]
@@ -24,8 +24,13 @@ pub struct SessionOptions {
 /// server.
 pub struct Session {
     pub(crate) client: Client,
-    pub(crate) set_local: String,
+    /// Begins a claim's transaction.
+    pub(crate) begin: String,
     pub(crate) statements: Statements,
+    /// A claim was begun and not settled.
+    pub(crate) in_claim: bool,
+    /// Which ids need not be looked at any more.
+    pub(crate) bounds: Bounds,
 }
 
 pub(crate) struct Statements {
@@ -33,6 +38,14 @@ pub(crate) struct Statements {
     pub(crate) claim_shards: Statement,
     pub(crate) fetch_pending: Statement,
     pub(crate) mark_published: Statement,
+    pub(crate) blocked: Statement,
+    pub(crate) fetch_heads: Statement,
+    pub(crate) hold: Statement,
+    pub(crate) wait: Statement,
+    pub(crate) park: Statement,
+    pub(crate) unblock: Statement,
+    pub(crate) waits: Statement,
+    pub(crate) horizon: Statement,
 }
 
 impl Session {
@@ -41,42 +54,79 @@ impl Session {
     /// # Errors
     /// A URL that cannot be read, a server that is away or refuses, an outbox that is not migrated.
     pub async fn connect(options: &SessionOptions) -> Result<Self, Error> {
-        let mut config: Config = options.url.parse()?;
-        config
-            .connect_timeout(options.connect_timeout)
-            .keepalives_idle(options.keepalive / 2)
-            .keepalives_interval(options.keepalive / 6)
-            .keepalives_retries(3)
-            .tcp_user_timeout(options.keepalive)
-            .application_name("brew-relay");
-        let tls = MakeTlsConnector::new(native_tls::TlsConnector::new()?);
-        let (client, connection) = config.connect(tls).await?;
+        let (client, connection) = connect(options).await?;
         tokio::spawn(async move {
             // The error reaches whoever uses the client; this task only moves bytes and ends with the client.
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "outbox session ended");
             }
         });
-        let statements = Statements {
-            pending_shards: client.prepare(include_str!("../sql/pending_shards.sql")).await?,
-            claim_shards: client.prepare(include_str!("../sql/claim_shards.sql")).await?,
-            fetch_pending: client.prepare(include_str!("../sql/fetch_pending.sql")).await?,
-            mark_published: client.prepare(include_str!("../sql/mark_published.sql")).await?,
-        };
-        let set_local = format!(
-            "{}set local idle_in_transaction_session_timeout = {};",
+        let statements = Statements::prepare(&client).await?;
+        let begin = format!(
+            "begin isolation level read committed;{}set local idle_in_transaction_session_timeout = {};",
             include_str!("../sql/claim_settings.sql"),
             options.idle_in_transaction_timeout.as_millis()
         );
-        Ok(Self { client, set_local, statements })
+        Ok(Self { client, begin, statements, in_claim: false, bounds: Bounds::default() })
     }
 
     /// The shards that have something to send. Locks nothing and writes nothing.
     ///
     /// # Errors
     /// The session is of no more use.
-    pub async fn pending_shards(&self) -> Result<Vec<i16>, Error> {
-        let rows = self.client.query(&self.statements.pending_shards, &[]).await?;
+    pub async fn pending_shards(&mut self) -> Result<Vec<i16>, Error> {
+        let (low, epoch) = self.bounds.all();
+        let rows = self.client.query(&self.statements.pending_shards, &[&low, &epoch]).await?;
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
+    /// Up to which id a shard is known to have nothing to send.
+    #[must_use]
+    pub fn low_bound(&self, shard: i16) -> i64 {
+        self.bounds.low(shard)
+    }
+
+    /// Whether some aggregate waits for another try of a row that could not be sent. Such rows are pending, although
+    /// no shard is until their time has come.
+    ///
+    /// # Errors
+    /// The session is of no more use.
+    pub async fn waits(&self) -> Result<bool, Error> {
+        Ok(self.client.query_one(&self.statements.waits, &[]).await?.try_get(0)?)
+    }
+}
+
+/// Connects as a relay does.
+pub(crate) async fn connect(
+    options: &SessionOptions,
+) -> Result<(Client, Connection<Socket, TlsStream<Socket>>), Error> {
+    let mut config: Config = options.url.parse()?;
+    config
+        .connect_timeout(options.connect_timeout)
+        .keepalives_idle(options.keepalive / 2)
+        .keepalives_interval(options.keepalive / 6)
+        .keepalives_retries(3)
+        .tcp_user_timeout(options.keepalive)
+        .application_name("brew-relay");
+    let tls = MakeTlsConnector::new(native_tls::TlsConnector::new()?);
+    Ok(config.connect(tls).await?)
+}
+
+impl Statements {
+    async fn prepare(client: &Client) -> Result<Self, Error> {
+        Ok(Self {
+            pending_shards: client.prepare(include_str!("../sql/pending_shards.sql")).await?,
+            claim_shards: client.prepare(include_str!("../sql/claim_shards.sql")).await?,
+            fetch_pending: client.prepare(include_str!("../sql/fetch_pending.sql")).await?,
+            mark_published: client.prepare(include_str!("../sql/mark_published.sql")).await?,
+            blocked: client.prepare(include_str!("../sql/blocked.sql")).await?,
+            fetch_heads: client.prepare(include_str!("../sql/fetch_heads.sql")).await?,
+            hold: client.prepare(include_str!("../sql/hold.sql")).await?,
+            wait: client.prepare(include_str!("../sql/wait.sql")).await?,
+            park: client.prepare(include_str!("../sql/park.sql")).await?,
+            unblock: client.prepare(include_str!("../sql/unblock.sql")).await?,
+            waits: client.prepare(include_str!("../sql/waits.sql")).await?,
+            horizon: client.prepare(include_str!("../sql/horizon.sql")).await?,
+        })
     }
 }

@@ -3,13 +3,17 @@
 //!
 //! [`run`] is the polling driver; [`Worker::drain_once`] is the core that it turns.
 
+mod aside;
+mod ears;
 mod options;
 mod polling;
 mod records;
 mod worker;
 
+pub use outbox::Wake;
+
 pub use options::{Options, Source, Target};
-pub use polling::{Mode, Report, run};
+pub use polling::{Mode, Report, Setup, run};
 pub use worker::{Observer, Published, Turn, TurnError, Worker};
 
 /// What went wrong with the relay as a whole. What goes wrong in one turn is a [`TurnError`], and tried again.

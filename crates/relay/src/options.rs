@@ -35,6 +35,10 @@ pub struct Options {
     pub connect_timeout_ms: u64,
     /// How long the relay has to end its turn at shutdown.
     pub drain_grace_ms: u64,
+    /// How long a row waits for a topic that the broker does not know, before it is parked.
+    pub unknown_topic_grace_ms: u64,
+    /// Whether the later rows of an aggregate wait behind one that is parked. If not, they overtake it.
+    pub parked_aggregates_wait: bool,
 }
 
 /// One outbox.
@@ -44,6 +48,8 @@ pub struct Source {
     pub name: String,
     /// `postgres://user:password@host:port/name`
     pub url: String,
+    /// The same database for LISTEN, which a pooler in transaction mode does not pass on; none: no listening.
+    pub listen_url: Option<String>,
     /// How many workers, each with a connection and a producer of its own.
     pub workers: usize,
 }
@@ -119,6 +125,8 @@ mod tests {
             keepalive_ms: 45_000,
             connect_timeout_ms: 5_000,
             drain_grace_ms: 10_000,
+            unknown_topic_grace_ms: 600_000,
+            parked_aggregates_wait: true,
         }
     }
 

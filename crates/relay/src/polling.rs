@@ -3,15 +3,20 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
+use outbox::{SessionOptions, Wake};
 use runtime::Health;
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Error,
+    ears::listen,
     options::{Options, Source, Target},
     worker::{Observer, Turn, TurnError, Worker},
 };
+
+/// When to look again at shards that others hold.
+const ELSEWHERE_MS: u64 = 10;
 
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,27 +36,50 @@ pub struct Report {
     pub failed_turns: usize,
 }
 
-/// Publishes `source` with its workers until `mode` or `shutdown` says stop; the turn that is under way is ended
-/// first. Whatever goes wrong in a turn is logged and tried again, with pauses from 50 ms to 5 s.
+/// What it takes to publish one outbox.
+pub struct Setup {
+    /// Where the rows are.
+    pub source: Source,
+    /// Where the records go.
+    pub target: Target,
+    /// How the relay works.
+    pub options: Options,
+    /// When to stop.
+    pub mode: Mode,
+    /// Is told whether this relay is ready.
+    pub health: Health,
+    /// Is told of each record.
+    pub observer: Option<Observer>,
+    /// Wakes the relay; without a wake-up it looks by itself, a little later.
+    pub wake: Wake,
+}
+
+/// Publishes the outbox of `setup` with its workers until its mode or `shutdown` says stop; the turn that is under way
+/// is ended first. Whatever goes wrong in a turn is logged and tried again, with pauses from 50 ms to 5 s.
 ///
 /// # Errors
 /// Options that do not fit together, before anything is connected; or a panic.
-pub async fn run(
-    source: Source,
-    target: Target,
-    options: Options,
-    mode: Mode,
-    health: Health,
-    observer: Option<Observer>,
-    shutdown: CancellationToken,
-) -> Result<Report, Error> {
+pub async fn run(setup: Setup, shutdown: CancellationToken) -> Result<Report, Error> {
+    let Setup { source, target, options, .. } = &setup;
     options.validate()?;
-    health.not_ready(part(&source.name), "not connected yet");
+    setup.health.not_ready(part(&source.name), "not connected yet");
+    let done = shutdown.child_token();
+    let ears = source.listen_url.clone().filter(|_| setup.mode == Mode::Forever).map(|url| {
+        let session = SessionOptions { url, ..options.session(source) };
+        tokio::spawn(listen(source.name.clone(), session, setup.wake.clone(), done.clone()))
+    });
     let mut workers = JoinSet::new();
     for _ in 0..source.workers.max(1) {
-        let worker = Worker::new(source.clone(), target.clone(), options.clone(), observer.clone());
-        let (name, options) = (source.name.clone(), options.clone());
-        workers.spawn(drive(worker, name, options, mode, health.clone(), shutdown.clone()));
+        let worker = Worker::new(source.clone(), target.clone(), options.clone(), setup.observer.clone());
+        let driven = Driven {
+            worker,
+            name: source.name.clone(),
+            options: options.clone(),
+            mode: setup.mode,
+            health: setup.health.clone(),
+            woken: setup.wake.subscribe(),
+        };
+        workers.spawn(driven.run(shutdown.clone()));
     }
     let mut total = Report::default();
     while let Some(report) = workers.join_next().await {
@@ -59,57 +87,74 @@ pub async fn run(
         total.published += report.published;
         total.failed_turns += report.failed_turns;
     }
+    done.cancel();
+    if let Some(ears) = ears {
+        ears.await?;
+    }
     Ok(total)
 }
 
-async fn drive(
-    mut worker: Worker,
+/// A worker, with what its driver needs.
+struct Driven {
+    worker: Worker,
     name: String,
     options: Options,
     mode: Mode,
     health: Health,
-    shutdown: CancellationToken,
-) -> Report {
-    let mut report = Report::default();
-    let mut idle_ms = options.poll_min_ms;
-    let mut pauses = pauses();
-    while !shutdown.is_cancelled() {
-        let wait = match worker.drain_once().await {
-            Ok(turn) => {
-                health.ready(part(&name));
-                pauses = self::pauses();
-                match turn {
-                    Turn::Idle if mode == Mode::UntilDrained => break,
-                    Turn::Idle | Turn::Elsewhere | Turn::Held => {
-                        let wait = Duration::from_millis(idle_ms);
-                        idle_ms = (idle_ms * 2).min(options.poll_max_ms);
-                        wait
-                    }
-                    Turn::Moved { rows } => {
-                        report.published += rows;
-                        idle_ms = options.poll_min_ms;
-                        continue;
+    woken: watch::Receiver<()>,
+}
+
+impl Driven {
+    async fn run(self, shutdown: CancellationToken) -> Report {
+        let Self { mut worker, name, options, mode, health, mut woken } = self;
+        let mut report = Report::default();
+        let mut idle_ms = options.poll_min_ms;
+        let mut pauses = pauses();
+        while !shutdown.is_cancelled() {
+            woken.mark_unchanged();
+            let turn = worker.drain_once().await;
+            let calm = turn.is_ok();
+            let wait = match turn {
+                Ok(turn) => {
+                    health.ready(part(&name));
+                    pauses = self::pauses();
+                    match turn {
+                        Turn::Idle if mode == Mode::UntilDrained && !worker.waits().await => break,
+                        // A row may have come to a shard after its holder has read it.
+                        Turn::Elsewhere => Duration::from_millis(ELSEWHERE_MS.min(idle_ms)),
+                        Turn::Idle | Turn::Held => {
+                            let wait = Duration::from_millis(idle_ms);
+                            idle_ms = (idle_ms * 2).min(options.poll_max_ms);
+                            wait
+                        }
+                        Turn::Moved { rows } => {
+                            report.published += rows;
+                            idle_ms = options.poll_min_ms;
+                            continue;
+                        }
                     }
                 }
-            }
-            Err(error) => {
-                report.failed_turns += 1;
-                if let TurnError::Send { acknowledged, .. } = &error {
-                    report.published += acknowledged;
+                Err(error) => {
+                    report.failed_turns += 1;
+                    if let TurnError::Send { acknowledged, .. } = &error {
+                        report.published += acknowledged;
+                    }
+                    let wait = pauses.next().unwrap_or_default();
+                    tell(&name, &error, wait);
+                    health.not_ready(part(&name), error.to_string());
+                    wait
                 }
-                let wait = pauses.next().unwrap_or_default();
-                tell(&name, &error, wait);
-                health.not_ready(part(&name), error.to_string());
-                wait
+            };
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                // Not after a failure: its pause is there for a reason.
+                Ok(()) = woken.changed(), if calm => idle_ms = options.poll_min_ms,
+                () = shutdown.cancelled() => {}
             }
-        };
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = shutdown.cancelled() => {}
         }
+        worker.close().await;
+        report
     }
-    worker.close().await;
-    report
 }
 
 fn part(source: &str) -> String {

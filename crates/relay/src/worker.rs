@@ -1,9 +1,9 @@
 //! One worker: one connection, one producer, one batch at a time. Produce first, mark last.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use messaging::{Ack, Producer, ProducerFailure, Record, RefusedReason, SendOutcome};
-use outbox::{Claim, ClaimLimits, PendingRow, SHARDS, Session};
+use outbox::{Claim, ClaimLimits, PendingRow, SHARDS, Session, Settlement};
 use runtime::{
     fault::{CrashPoint, crash_if_armed},
     seeded::{Bug, seeded},
@@ -11,18 +11,13 @@ use runtime::{
 use tokio::time::Instant;
 
 use crate::{
+    aside::{Aside, set_aside},
     options::{Options, Source, Target},
     records::{record, rewritten},
 };
 
 /// How often a topic that a row names in vain is asked for again.
 const TOPIC_REFRESH: Duration = Duration::from_secs(1);
-
-/// How long an aggregate waits whose row the broker refused, before it is tried again.
-const REFUSED_FOR: Duration = Duration::from_secs(60);
-
-/// How often a row that cannot be sent is told of in the log.
-const REFUSED_AGAIN: Duration = Duration::from_secs(10);
 
 /// Is told of each record that the broker has, before its row is marked.
 pub type Observer = Arc<dyn Fn(&Published<'_>) + Send + Sync>;
@@ -47,9 +42,10 @@ pub enum Turn {
     Idle,
     /// Something is pending, in shards that others hold.
     Elsewhere,
-    /// Something is pending, but no row of it can be sent (unknown topic, too large); said in the log.
+    /// Something is pending, and nothing of it could be sent or set aside now.
     Held,
-    /// So many rows were acknowledged and marked; all went well.
+    /// All went well: so many rows were acknowledged and marked. Others may have been set aside, which is said in
+    /// the log.
     Moved {
         /// How many.
         rows: usize,
@@ -89,11 +85,6 @@ pub struct Worker {
     batch: usize,
     deadline_ms: u64,
     topics_asked: Instant,
-    /// Aggregates whose next row the broker refused when it was alone in a request, since when. They wait, so that
-    /// their neighbours do not.
-    refused: HashMap<String, Instant>,
-    /// When rows that cannot be sent were last told of; they are met again in every turn.
-    refused_told: Option<Instant>,
 }
 
 impl Worker {
@@ -114,8 +105,6 @@ impl Worker {
             batch,
             deadline_ms,
             topics_asked,
-            refused: HashMap::new(),
-            refused_told: None,
         }
     }
 
@@ -157,6 +146,14 @@ impl Worker {
         turn
     }
 
+    /// Whether some row waits for another try; false also when the outbox cannot be asked.
+    pub async fn waits(&self) -> bool {
+        match &self.session {
+            Some(session) => session.waits().await.unwrap_or(false),
+            None => false,
+        }
+    }
+
     /// Ends the producer. Nothing is under way between turns.
     pub async fn close(mut self) {
         if let Some(producer) = self.producer.take() {
@@ -190,23 +187,12 @@ impl Worker {
     async fn publish(&mut self, claim: Claim<'_>, mut producer: Producer) -> Result<Turn, TurnError> {
         if claim.is_empty() {
             self.producer = Some(producer);
-            claim.settle(&[]).await?;
-            return Ok(Turn::Elsewhere);
+            let moves_others = claim.moves_others();
+            claim.settle(Settlement::default()).await?;
+            return Ok(if moves_others { Turn::Moved { rows: 0 } } else { Turn::Elsewhere });
         }
-        self.refused.retain(|_, since| since.elapsed() < REFUSED_FOR);
-        let all = claim.rows()?;
-        let (mut positions, mut rows): (Vec<usize>, Vec<PendingRow<'_>>) = all
-            .into_iter()
-            .enumerate()
-            .filter(|(_, row)| !self.refused.contains_key(row.aggregate_id))
-            .unzip();
-        if rows.is_empty() {
-            // Behind the rows that wait there may be others: look further next time.
-            self.batch = (self.batch * 2).min(self.options.batch_size);
-            self.producer = Some(producer);
-            claim.settle(&[]).await?;
-            return Ok(Turn::Held);
-        }
+        let mut rows = claim.rows()?;
+        let mut positions: Vec<usize> = (0..rows.len()).collect();
         if seeded(Bug::SendsBackwards) {
             positions.reverse();
             rows.reverse();
@@ -227,10 +213,18 @@ impl Worker {
         crash_if_armed(CrashPoint::AfterAckBeforeMark, || {
             format!("{} record(s) are in Kafka, no row is marked", acknowledged.len())
         });
-        self.tell_refused(&rows, &outcome);
-        let alone = (rows.len() == 1).then(|| rows[0].aggregate_id.to_owned());
+        let Aside { waiting, parked } = set_aside(&self.source.name, &rows, &outcome, &self.options);
+        let alone = rows.len() == 1;
         drop(records);
-        let marked = claim.settle(&acknowledged).await;
+        let moved = acknowledged.len() + waiting.len() + parked.len();
+        let settlement = Settlement {
+            acknowledged: &acknowledged,
+            waiting: &waiting,
+            parked: &parked,
+            pass_parked: !self.options.parked_aggregates_wait,
+        };
+        let moves_others = claim.moves_others();
+        let marked = claim.settle(settlement).await;
         self.after(producer, &outcome, alone).await;
         let marked = marked?;
         if marked < acknowledged.len() as u64 {
@@ -238,7 +232,7 @@ impl Worker {
         }
         match outcome.failure {
             Some(failure) => Err(TurnError::Send { acknowledged: acknowledged.len(), failure }),
-            None if acknowledged.is_empty() => Ok(Turn::Held),
+            None if moved == 0 && !moves_others => Ok(Turn::Held),
             None => Ok(Turn::Moved { rows: acknowledged.len() }),
         }
     }
@@ -262,26 +256,8 @@ impl Worker {
         acknowledged
     }
 
-    fn tell_refused(&mut self, rows: &[PendingRow<'_>], outcome: &SendOutcome) {
-        if self.refused_told.is_some_and(|told| told.elapsed() < REFUSED_AGAIN) {
-            return;
-        }
-        for (position, reason) in &outcome.refused {
-            let Some(row) = rows.get(*position) else { continue };
-            self.refused_told = Some(Instant::now());
-            tracing::warn!(
-                source = self.source.name,
-                outbox_id = row.id,
-                aggregate_id = row.aggregate_id,
-                topic = row.topic,
-                %reason,
-                "row cannot be sent; its aggregate waits"
-            );
-        }
-    }
-
     /// Keeps or retires the producer, and fits batch and deadline to how the broker does.
-    async fn after(&mut self, mut producer: Producer, outcome: &SendOutcome, alone: Option<String>) {
+    async fn after(&mut self, mut producer: Producer, outcome: &SendOutcome, alone: bool) {
         let Some(failure) = &outcome.failure else {
             self.batch = (self.batch * 2).min(self.options.batch_size);
             self.deadline_ms = self.options.send_deadline_ms;
@@ -303,19 +279,8 @@ impl Worker {
             }
             // The request that holds the bad record fails whole: smaller ones free its neighbours, until it fails
             // alone and is known.
-            ProducerFailure::BadRecord(reason) => match alone {
-                Some(aggregate) => {
-                    tracing::warn!(
-                        source = self.source.name,
-                        aggregate,
-                        reason,
-                        "row refused; its aggregate waits"
-                    );
-                    self.refused.insert(aggregate, Instant::now());
-                    self.batch = self.options.batch_size;
-                }
-                None => self.batch = (self.batch / 2).max(1),
-            },
+            ProducerFailure::BadRecord(_) if alone => self.batch = self.options.batch_size,
+            ProducerFailure::BadRecord(_) => self.batch = (self.batch / 2).max(1),
             ProducerFailure::Transient(_)
             | ProducerFailure::Topic(_)
             | ProducerFailure::Unauthorized(_)

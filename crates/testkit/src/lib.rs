@@ -12,7 +12,7 @@ mod until;
 pub use history::{History, history};
 pub use postgres::{TestDatabase, database};
 pub use process::{Service, run_to_end};
-pub use relays::{drain, relay_options, start_relay};
+pub use relays::{drain, relay_options, relay_setup, start_relay};
 pub use topics::{kafka, read, topic};
 pub use until::until;
 

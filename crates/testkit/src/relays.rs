@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use messaging::KafkaOptions;
-use relay::{Mode, Options, Report, Source, Target};
+
+use relay::{Mode, Options, Report, Setup, Source, Target, Wake};
 use runtime::Health;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,18 @@ pub fn relay_options() -> Options {
         keepalive_ms: 45_000,
         connect_timeout_ms: 10_000,
         drain_grace_ms: 15_000,
+        unknown_topic_grace_ms: 600_000,
+        parked_aggregates_wait: true,
     }
+}
+
+/// A relay of the outbox at `url` with one worker, which does not listen.
+#[must_use]
+pub fn relay_setup(url: &str, kafka: &KafkaOptions, options: Options, mode: Mode) -> Setup {
+    let source = Source { name: "test".to_owned(), url: url.to_owned(), listen_url: None, workers: 1 };
+    let target = Target { kafka: kafka.clone(), declared: BTreeMap::new() };
+    let (health, wake) = (Health::default(), Wake::default());
+    Setup { source, target, options, mode, health, observer: None, wake }
 }
 
 /// Starts a relay of the outbox at `url` with one worker.
@@ -34,9 +46,8 @@ pub fn start_relay(
     mode: Mode,
     shutdown: &CancellationToken,
 ) -> JoinHandle<Report> {
-    let source = Source { name: "test".to_owned(), url: url.to_owned(), workers: 1 };
-    let target = Target { kafka: kafka.clone(), declared: BTreeMap::new() };
-    let run = relay::run(source, target, options, mode, Health::default(), None, shutdown.clone());
+    let setup = relay_setup(url, kafka, options, mode);
+    let run = relay::run(setup, shutdown.clone());
     tokio::spawn(async move { run.await.unwrap() })
 }
 

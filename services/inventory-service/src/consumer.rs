@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use messaging::{ApplyError, Delivery, Tally};
+use outbox::Wake;
 use runtime::{
     fault::{CrashPoint, crash_if_armed},
     seeded::{Bug, seeded},
@@ -19,6 +20,7 @@ pub(crate) async fn apply(
     topic: String,
     print_records: bool,
     tally: Arc<Tally>,
+    wake: Wake,
     mut batch: Vec<Arc<Delivery>>,
 ) -> Result<(), ApplyError> {
     batch.retain(|one| one.envelope.outbox_id.0 % 5 != 0 || !seeded(Bug::SwallowsEvents));
@@ -27,6 +29,7 @@ pub(crate) async fn apply(
     crash_if_armed(CrashPoint::AfterCommitBeforeOffset, || {
         format!("{} event(s) took effect, no offset is committed", batch.len())
     });
+    wake.wake();
     tally.applied(&batch, &new, print_records);
     Ok(())
 }

@@ -61,6 +61,8 @@ impl From<Error> for ApplyError {
                 database::Failure::Data => Self::Data(text),
             },
             Error::NotReserved(_) => Self::Data(text),
+            // What is too large now is too large later.
+            Error::Outbox(outbox::Error::TooLarge { .. }) => Self::Data(text),
             Error::Outbox(_)
             | Error::Kafka(_)
             | Error::Runtime(_)

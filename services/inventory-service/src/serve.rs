@@ -6,6 +6,7 @@ use std::{
 };
 
 use messaging::{ConsumeMode, Consumer, Delivery, Tally, wait_for_topics};
+use outbox::Wake;
 use proto::inventory::v1::inventory_service_server::InventoryServiceServer;
 use runtime::{Health, Supervisor, serve_admin};
 use tokio::net::TcpListener;
@@ -55,6 +56,10 @@ pub async fn serve(
     tasks.spawn("readiness", watch);
     tasks.spawn("grpc", serve_grpc(settings.clone(), Inventory { db: db.clone() }, servers.clone()));
 
+    let wake = Wake::default();
+    if settings.outbox.notify {
+        tasks.spawn("notify", outbox::notify(db.clone(), wake.clone(), servers.clone()));
+    }
     let mode = if options.exit_when_idle { ConsumeMode::UntilIdle } else { ConsumeMode::Forever };
     let (pool, counts) = (db.clone(), Arc::clone(&tally));
     tasks.spawn("consumer", async move {
@@ -66,7 +71,7 @@ pub async fn serve(
         let consumer = Consumer::new(&settings.kafka, &settings.consumer, NAME)?;
         let apply = |batch: Vec<Arc<Delivery>>| {
             let (db, topic) = (pool.clone(), settings.topics.inventory.clone());
-            consumer::apply(db, topic, options.print_records, Arc::clone(&counts), batch)
+            consumer::apply(db, topic, options.print_records, Arc::clone(&counts), wake.clone(), batch)
         };
         let done = consumer.run(Delivery::decode, apply, mode, shutdown).await?;
         counts.dead_letters.fetch_add(done.dead_letters, Relaxed);

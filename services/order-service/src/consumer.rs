@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use messaging::{ApplyError, Delivery, Tally};
+use outbox::Wake;
 use runtime::fault::{CrashPoint, crash_if_armed};
 use sea_orm::DatabaseConnection;
 
@@ -15,6 +16,7 @@ pub(crate) async fn apply(
     db: DatabaseConnection,
     topic: String,
     tally: Arc<Tally>,
+    wake: Wake,
     batch: Vec<Arc<Delivery>>,
 ) -> Result<(), ApplyError> {
     let events: Vec<_> = batch.iter().map(|one| (&one.envelope, &one.event)).collect();
@@ -22,6 +24,7 @@ pub(crate) async fn apply(
     crash_if_armed(CrashPoint::AfterCommitBeforeOffset, || {
         format!("{} event(s) took effect, no offset is committed", batch.len())
     });
+    wake.wake();
     tally.applied(&batch, &new, false);
     Ok(())
 }

@@ -33,6 +33,9 @@ pub enum Error {
     /// The outbox.
     #[error("outbox")]
     Outbox(#[from] outbox::Error),
+    /// The settings of the relay in this process do not fit together.
+    #[error(transparent)]
+    Relay(#[from] relay::Error),
     /// The database's settings make no pool.
     #[error(transparent)]
     Connect(#[from] database::Error),
@@ -61,6 +64,7 @@ impl From<Error> for Status {
             Error::Outbox(_)
             | Error::Inbox(_)
             | Error::Kafka(_)
+            | Error::Relay(_)
             | Error::Connect(_)
             | Error::Runtime(_)
             | Error::Listen(_)
@@ -86,10 +90,13 @@ impl From<Error> for ApplyError {
             },
             // An answer that cannot be: about no order of ours, or over another amount.
             Error::Refused(_) | Error::NoOrder(_) => Self::Data(text),
+            // What is too large now is too large later.
+            Error::Outbox(outbox::Error::TooLarge { .. }) => Self::Data(text),
             Error::Outbox(_)
             | Error::Invalid(_)
             | Error::KeyReused
             | Error::Kafka(_)
+            | Error::Relay(_)
             | Error::Connect(_)
             | Error::Runtime(_)
             | Error::Listen(_)

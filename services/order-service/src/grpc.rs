@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
 use events::{OrderId, Sku};
+use outbox::Wake;
 use proto::order::v1::{
     self as pb, CancelOrderRequest, CancelOrderResponse, GetOrderRequest, GetOrderResponse,
     ListOrdersRequest, ListOrdersResponse, PlaceOrderRequest, PlaceOrderResponse, WatchOrderRequest,
@@ -31,6 +32,8 @@ pub(crate) struct Orders {
     pub(crate) answer_timeout: Duration,
     pub(crate) watch_interval: Duration,
     pub(crate) shutdown: CancellationToken,
+    /// Told after each commit that appended an event.
+    pub(crate) wake: Wake,
 }
 
 #[tonic::async_trait]
@@ -49,6 +52,7 @@ impl OrderService for Orders {
         let new = NewOrder::parse(body.customer, lines, body.idempotency_key, body.payment_token)
             .map_err(Error::Invalid)?;
         let placed = place_order(&self.db, &self.topic, self.answer_timeout, new).instrument(span).await?;
+        self.wake.wake();
         let order = Some(message(placed.order));
         Ok(Response::new(PlaceOrderResponse { order, replayed: placed.replayed }))
     }
@@ -98,6 +102,7 @@ impl OrderService for Orders {
         let span = span("brew.order.v1.OrderService/CancelOrder", request.metadata());
         let id = order_id(&request.into_inner().order_id)?;
         let order = cancel_order(&self.db, &self.topic, id).instrument(span).await?;
+        self.wake.wake();
         Ok(Response::new(CancelOrderResponse { order: Some(message(order)) }))
     }
 

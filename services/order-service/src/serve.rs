@@ -3,9 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use messaging::{ConsumeMode, Consumer, Delivery, Tally, wait_for_topics};
+use outbox::Wake;
 use proto::order::v1::order_service_server::OrderServiceServer;
+use relay::{Mode, Setup, Source, Target};
 use runtime::{Health, Supervisor, serve_admin};
 use sea_orm::DatabaseConnection;
+use secrecy::ExposeSecret;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
@@ -35,13 +38,14 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let db = database::connect(&settings.database).await?;
-    let health = Health::default();
+    let (health, wake) = (Health::default(), Wake::default());
     let orders = OrderServiceServer::new(Orders {
         db: db.clone(),
         topic: settings.topics.orders.clone(),
         answer_timeout: Duration::from_millis(settings.orders.answer_timeout_ms),
         watch_interval: Duration::from_millis(settings.grpc.watch_interval_ms),
         shutdown: shutdown.clone(),
+        wake: wake.clone(),
     })
     .max_decoding_message_size(MAX_REQUEST_BYTES);
 
@@ -62,8 +66,15 @@ pub async fn serve(
     tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), shutdown.clone()));
     let watch = runtime::watch("database", health.clone(), shutdown.clone(), database::pinger(db.clone()));
     tasks.spawn("readiness", watch);
+    if settings.outbox.notify {
+        tasks.spawn("notify", outbox::notify(db.clone(), wake.clone(), shutdown.clone()));
+    }
+    if settings.relay.in_process {
+        settings.relay.options.validate()?;
+        tasks.spawn("relay", publish(&settings, health.clone(), wake.clone(), shutdown.clone()));
+    }
     if settings.orders.background {
-        background(&mut tasks, &settings, &db, health, &shutdown);
+        background(&mut tasks, &settings, &db, (health, wake), &shutdown);
     }
     let ending = shutdown.clone();
     tasks.spawn("grpc", async move {
@@ -77,17 +88,42 @@ pub async fn serve(
     Ok(())
 }
 
+/// Publishes the service's own outbox.
+fn publish(
+    settings: &Settings,
+    health: Health,
+    wake: Wake,
+    shutdown: CancellationToken,
+) -> impl Future<Output = Result<(), relay::Error>> + Send + 'static {
+    let url = settings.database.url.expose_secret().to_owned();
+    let setup = Setup {
+        // Woken in memory: it need not listen.
+        source: Source { name: "orders".to_owned(), url, listen_url: None, workers: settings.relay.workers },
+        target: Target {
+            kafka: settings.kafka.clone(),
+            declared: [(settings.topics.orders.clone(), settings.kafka.partitions)].into(),
+        },
+        options: settings.relay.options.clone(),
+        mode: Mode::Forever,
+        health,
+        observer: None,
+        wake,
+    };
+    async move { relay::run(setup, shutdown).await.map(drop) }
+}
+
 /// The consumer of answers, and the sweeper of overdue orders.
 fn background(
     tasks: &mut Supervisor,
     settings: &Settings,
     db: &DatabaseConnection,
-    health: Health,
+    (health, wake): (Health, Wake),
     shutdown: &CancellationToken,
 ) {
     health.not_ready("topics", "not looked at yet");
     let interval = Duration::from_millis(settings.orders.sweep_interval_ms);
-    tasks.spawn("sweeper", sweep(db.clone(), settings.topics.orders.clone(), interval, shutdown.clone()));
+    let topic = settings.topics.orders.clone();
+    tasks.spawn("sweeper", sweep(db.clone(), topic, interval, wake.clone(), shutdown.clone()));
 
     let (settings, db, shutdown) = (settings.clone(), db.clone(), shutdown.clone());
     tasks.spawn("consumer", async move {
@@ -99,7 +135,8 @@ fn background(
         let consumer = Consumer::new(&settings.kafka, &settings.consumer, NAME)?;
         let tally = Arc::new(Tally::default());
         let apply = |batch: Vec<Arc<Delivery>>| {
-            consumer::apply(db.clone(), settings.topics.orders.clone(), Arc::clone(&tally), batch)
+            let topic = settings.topics.orders.clone();
+            consumer::apply(db.clone(), topic, Arc::clone(&tally), wake.clone(), batch)
         };
         consumer.run(Delivery::decode, apply, ConsumeMode::Forever, shutdown).await?;
         Ok::<(), messaging::Error>(())

@@ -26,6 +26,30 @@ pub struct Settings {
     pub orders: Orders,
     /// Topic names.
     pub topics: Topics,
+    /// Wake-ups for publishers.
+    pub outbox: OutboxSettings,
+    /// The relay in this process.
+    pub relay: RelaySettings,
+}
+
+/// Wake-ups for publishers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutboxSettings {
+    /// Whether publishers in other processes are woken after a commit.
+    pub notify: bool,
+}
+
+/// The relay in this process.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RelaySettings {
+    /// Whether this service publishes its own outbox.
+    pub in_process: bool,
+    /// How many workers it has.
+    pub workers: usize,
+    /// How it works.
+    pub options: relay::Options,
 }
 
 /// The gRPC port.

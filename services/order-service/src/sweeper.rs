@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, time::Duration};
 
+use outbox::Wake;
 use sea_orm::DatabaseConnection;
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +14,7 @@ pub(crate) async fn sweep(
     db: DatabaseConnection,
     topic: String,
     interval: Duration,
+    wake: Wake,
     shutdown: CancellationToken,
 ) -> Result<(), Infallible> {
     loop {
@@ -22,7 +24,10 @@ pub(crate) async fn sweep(
         }
         match expire_orders(&db, &topic).await {
             Ok(0) => {}
-            Ok(count) => tracing::info!(count, "orders without an answer were cancelled"),
+            Ok(count) => {
+                wake.wake();
+                tracing::info!(count, "orders without an answer were cancelled");
+            }
             Err(error) => tracing::warn!(%error, "overdue orders not looked at"),
         }
     }

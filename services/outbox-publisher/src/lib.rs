@@ -2,6 +2,8 @@
 
 pub mod settings;
 
+mod migrate;
 mod publish;
 
+pub use migrate::migrate;
 pub use publish::{Error, Options, publish};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::Parser;
-use outbox_publisher::{Options, publish, settings};
+use clap::{Parser, Subcommand};
+use outbox_publisher::{Options, migrate, publish, settings};
 
 /// Moves outbox rows to Kafka: produce first, mark last, in order per aggregate. Run any number of replicas.
 ///
@@ -25,6 +25,19 @@ struct Args {
     /// Print one PUB line for each record that the broker has acknowledged.
     #[arg(long)]
     print_records: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make the outbox's tables in the database of every source, then end. For databases whose service does not do so
+    /// itself.
+    Migrate {
+        /// Names the outbox in the `outbox-source` header of each of its records; stored in the database.
+        #[arg(long)]
+        name: String,
+    },
 }
 
 #[tokio::main]
@@ -38,6 +51,9 @@ async fn main() -> anyhow::Result<()> {
     runtime::fault::arm_from_env()?;
     let shutdown = runtime::shutdown_token().context("signal handlers")?;
 
+    if let Some(Command::Migrate { name }) = &args.command {
+        return Ok(migrate(&settings, name).await?);
+    }
     let options = Options { exit_when_drained: args.exit_when_drained, print_records: args.print_records };
     let end = publish(settings, options, shutdown).await;
 

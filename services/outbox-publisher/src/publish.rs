@@ -2,7 +2,7 @@
 
 use std::{io::Write, sync::Arc, time::Duration};
 
-use relay::{Mode, Observer, Published, Source, Target};
+use relay::{Mode, Observer, Published, Setup, Source, Target, Wake};
 use runtime::{Health, Supervisor, serve_admin};
 use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,9 @@ pub enum Error {
     /// The relay's settings do not fit together.
     #[error(transparent)]
     Relay(#[from] relay::Error),
+    /// The outbox's tables cannot be made.
+    #[error(transparent)]
+    Migrate(#[from] database::Error),
     /// A task failed.
     #[error(transparent)]
     Runtime(#[from] runtime::Error),
@@ -53,17 +56,20 @@ pub async fn publish(settings: Settings, options: Options, shutdown: Cancellatio
     let mut running = Vec::new();
     for (name, source) in &settings.sources {
         let url = source.url.expose_secret().to_owned();
-        let source = Source { name: name.clone(), url, workers: source.workers };
-        let run = relay::run(
-            source,
-            target.clone(),
-            settings.relay.clone(),
+        let listen_url = source.listen.then(|| match source.listen_url.expose_secret() {
+            "" => url.clone(),
+            direct => direct.to_owned(),
+        });
+        let setup = Setup {
+            source: Source { name: name.clone(), url, listen_url, workers: source.workers },
+            target: target.clone(),
+            options: settings.relay.clone(),
             mode,
-            health.clone(),
-            observer.clone(),
-            relays.clone(),
-        );
-        running.push(run);
+            health: health.clone(),
+            observer: observer.clone(),
+            wake: Wake::default(),
+        };
+        running.push(relay::run(setup, relays.clone()));
     }
     let admin = relays.clone();
     tasks.spawn("admin", serve_admin(settings.admin.address, health, admin.clone()));
@@ -78,7 +84,7 @@ pub async fn publish(settings: Settings, options: Options, shutdown: Cancellatio
     Ok(tasks.run(Duration::from_millis(settings.drain_grace_ms)).await?)
 }
 
-fn check(settings: &Settings) -> Result<(), Error> {
+pub(crate) fn check(settings: &Settings) -> Result<(), Error> {
     settings.relay.validate()?;
     if settings.drain_grace_ms < settings.relay.drain_grace_ms {
         return Err(Error::Drain);

@@ -29,6 +29,10 @@ pub struct Settings {
 pub struct SourceSettings {
     /// Of its database.
     pub url: SecretString,
+    /// Whether to listen for wake-ups.
+    pub listen: bool,
+    /// Of the same database, past a pooler; empty: `url`.
+    pub listen_url: SecretString,
     /// How many workers it gets.
     pub workers: usize,
 }

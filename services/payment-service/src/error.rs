@@ -60,6 +60,8 @@ impl From<Error> for ApplyError {
                 database::Failure::Data => Self::Data(text),
             },
             Error::Impossible(_) => Self::Data(text),
+            // What is too large now is too large later.
+            Error::Outbox(outbox::Error::TooLarge { .. }) => Self::Data(text),
             Error::Outbox(_)
             | Error::NoPayment(_)
             | Error::Connect(_)

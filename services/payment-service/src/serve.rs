@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use messaging::{ConsumeMode, Consumer, Delivery, Tally, wait_for_topics};
+use outbox::Wake;
 use proto::payment::v1::payment_service_server::PaymentServiceServer;
 use runtime::{Health, Supervisor, serve_admin};
 use tokio::net::TcpListener;
@@ -37,6 +38,10 @@ pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<()
     tasks.spawn("readiness", watch);
     tasks.spawn("grpc", serve_grpc(settings.clone(), Payments { db: db.clone() }, shutdown.clone()));
 
+    let wake = Wake::default();
+    if settings.outbox.notify {
+        tasks.spawn("notify", outbox::notify(db.clone(), wake.clone(), shutdown.clone()));
+    }
     let timeout = Duration::from_millis(settings.gateway.timeout_ms);
     let retention = Duration::from_millis(settings.gateway.key_retention_ms);
     let worker = Worker {
@@ -45,6 +50,7 @@ pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<()
         topic: settings.topics.payments.clone(),
         settings: settings.gateway.clone(),
         circuit: Arc::new(Circuit::default()),
+        wake,
     };
     for _ in 0..settings.gateway.workers.max(1) {
         tasks.spawn("gateway worker", worker.clone().run(shutdown.clone()));

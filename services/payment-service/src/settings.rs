@@ -26,6 +26,16 @@ pub struct Settings {
     pub gateway: Gateway,
     /// Topic names.
     pub topics: Topics,
+    /// Wake-ups for publishers.
+    pub outbox: OutboxSettings,
+}
+
+/// Wake-ups for publishers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutboxSettings {
+    /// Whether publishers are woken after a commit.
+    pub notify: bool,
 }
 
 /// The gRPC port.

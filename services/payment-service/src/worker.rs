@@ -7,6 +7,7 @@ use std::{
 };
 
 use backon::{BackoffBuilder, ExponentialBuilder};
+use outbox::Wake;
 use sea_orm::DatabaseConnection;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -64,6 +65,8 @@ pub(crate) struct Worker {
     pub(crate) topic: String,
     pub(crate) settings: settings::Gateway,
     pub(crate) circuit: Arc<Circuit>,
+    /// Told after each commit that appended an event.
+    pub(crate) wake: Wake,
 }
 
 impl Worker {
@@ -121,6 +124,7 @@ impl Worker {
                     }
                     settled => {
                         settled?;
+                        self.wake.wake();
                     }
                 }
             }

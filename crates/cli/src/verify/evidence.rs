@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::Context;
 use events::{header, topic};
+use futures::future::{try_join, try_join_all};
 use messaging::read_all;
 use tokio_postgres::Client;
 use uuid::Uuid;
@@ -163,11 +164,19 @@ async fn outbox(client: &Client) -> anyhow::Result<Vec<Row>> {
 
 async fn records(state: &State) -> anyhow::Result<(Vec<Record>, BTreeSet<Uuid>)> {
     let kafka = lab::kafka_options(state.brokers()?);
-    let (mut records, mut dead) = (Vec::new(), BTreeSet::new());
-    for name in topic::ALL {
-        for found in read_all(&kafka, name, TIMEOUT).await? {
+    let specs = lab::topic_specs();
+    let dead_letters = specs.iter().filter(|spec| spec.extra_bytes > 0).map(|spec| spec.name.as_str());
+    let (events, letters) = try_join(
+        try_join_all(topic::ALL.iter().map(|name| read_all(&kafka, name, TIMEOUT))),
+        try_join_all(dead_letters.map(|name| read_all(&kafka, name, TIMEOUT))),
+    )
+    .await?;
+    let records = events
+        .into_iter()
+        .flatten()
+        .map(|found| {
             let text = |name| found.header(name).unwrap_or_default().to_owned();
-            records.push(Record {
+            Record {
                 place: found.place(),
                 topic: found.topic.clone(),
                 partition: found.partition,
@@ -176,13 +185,14 @@ async fn records(state: &State) -> anyhow::Result<(Vec<Record>, BTreeSet<Uuid>)>
                 event_id: text(header::EVENT_ID).parse().ok(),
                 key: String::from_utf8_lossy(&found.key).into_owned(),
                 payload: found.payload,
-            });
-        }
-    }
-    for spec in lab::topic_specs().iter().filter(|spec| spec.extra_bytes > 0) {
-        let letters = read_all(&kafka, &spec.name, TIMEOUT).await?;
-        dead.extend(letters.iter().filter_map(|one| one.header(header::EVENT_ID)?.parse::<Uuid>().ok()));
-    }
+            }
+        })
+        .collect();
+    let dead = letters
+        .iter()
+        .flatten()
+        .filter_map(|one| one.header(header::EVENT_ID)?.parse::<Uuid>().ok())
+        .collect();
     Ok((records, dead))
 }
 

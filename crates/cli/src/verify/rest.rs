@@ -27,7 +27,7 @@ pub(crate) async fn at_rest(state: &State, patience: Patience) -> anyhow::Result
     loop {
         let began = Instant::now();
         let evidence = Evidence::gather(state).await?;
-        let pause = PAUSE.max(began.elapsed() * 3);
+        let pause = PAUSE.max(began.elapsed());
         let findings = check(&evidence);
         let now = extent(&evidence, &findings);
         if seen.as_ref() != Some(&now) {

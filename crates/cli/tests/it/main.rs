@@ -113,7 +113,7 @@ async fn each_seeded_bug_is_found(lab: &Lab) {
     let mut invariants = BTreeSet::new();
     for (bug, more, invariant) in BUGS {
         lab.brew("local up").await;
-        let storm = format!("storm --orders 60 --quiet 6s{more}");
+        let storm = format!("storm --orders 60 --quiet 5s{more}");
         let (code, said, noted) = lab.ends(&storm, Some(bug)).await;
         assert_eq!(code, Some(1), "{bug}: {said}{noted}");
         let (code, verified, _) = lab.ends("verify --json", None).await;

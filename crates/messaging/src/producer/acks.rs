@@ -42,13 +42,15 @@ impl Acks {
         *self.batch() = Batch { acks: vec![None; records], outstanding: 0, failure: None };
     }
 
-    pub(super) fn expect_one(&self) {
-        self.batch().outstanding += 1;
+    /// So many more records will be reported on.
+    pub(super) fn expect(&self, records: usize) {
+        self.batch().outstanding += records;
     }
 
-    pub(super) fn expect_one_less(&self) {
+    /// So many of them will not, since they were not enqueued.
+    pub(super) fn expect_fewer(&self, records: usize) {
         let mut batch = self.batch();
-        batch.outstanding = batch.outstanding.saturating_sub(1);
+        batch.outstanding = batch.outstanding.saturating_sub(records);
     }
 
     /// Waits until every expected report is here, or the first error, or `deadline`.

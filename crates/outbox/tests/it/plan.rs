@@ -25,15 +25,40 @@ async fn pages(client: &Client, sql: &str) -> i64 {
 
 async fn check(client: &Client, state: &str) {
     // As the relay runs it: outside of a claim, with the server's own settings.
-    let pending = pages(client, PENDING).await;
+    let prepare = format!("prepare look (bigint[], bigint[]) as {PENDING}");
+    client.batch_execute(&prepare).await.unwrap();
+    let epochs = "select array_agg(epoch order by shard)::text from outbox_shard";
+    let epochs: String = client.query_one(epochs, &[]).await.unwrap().get(0);
+    let pending = pages(client, &format!("execute look ('{}', '{epochs}')", low(client).await)).await;
+    client.batch_execute("deallocate look").await.unwrap();
     assert!(pending <= PENDING_PAGES, "the look for pending shards touches {pending} pages when {state}");
+    let fetch = fetch_pages(client).await;
+    assert!(fetch <= FETCH_PAGES, "fetch touches {fetch} pages when {state}");
+}
+
+/// The bounds of all shards, as text: what is pending begins behind them.
+async fn low(client: &Client) -> String {
+    let low = "select array_agg(coalesce(low, 0) order by shard)::text
+                 from outbox_shard
+                 left join (select shard, min(id) - 1 as low from outbox
+                             where published_at is null and not held group by shard) pending using (shard)";
+    client.query_one(low, &[]).await.unwrap().get(0)
+}
+
+async fn fetch_pages(client: &Client) -> i64 {
+    let low = low(client).await;
+    fetch_pages_above(client, &low).await
+}
+
+async fn fetch_pages_above(client: &Client, low: &str) -> i64 {
     client.batch_execute(&format!("begin; {SETTINGS}")).await.unwrap();
     let shards = "'{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}'";
-    let prepare = format!("prepare fetch_rows (smallint[], bigint, bigint) as {FETCH}");
+    let prepare = format!("prepare fetch_rows (smallint[], bigint, bigint, bigint[]) as {FETCH}");
     client.batch_execute(&prepare).await.unwrap();
-    let fetch = pages(client, &format!("execute fetch_rows ({shards}, 125, 2000)")).await;
+    let fetch =
+        pages(client, &format!("execute fetch_rows ({shards}, 125, 2000, ('{low}'::bigint[])[1:16])")).await;
     client.batch_execute("deallocate fetch_rows; rollback").await.unwrap();
-    assert!(fetch <= FETCH_PAGES, "fetch touches {fetch} pages when {state}");
+    fetch
 }
 
 async fn fill(client: &Client, rows: u32) {
@@ -64,6 +89,15 @@ async fn plans_hold_with_all_pending_and_after_200_000_published_rows() {
     check(&client, "200,000 are published, just analyzed").await;
 
     mark_stays_in_its_rows(&client).await;
+
+    let wait = "insert into outbox (aggregate_id, topic, payload, held)
+                select 'blocked', 't', '{}', true from generate_series(1, 20000)";
+    let before = fetch_pages(&client).await;
+    client.batch_execute(wait).await.unwrap();
+    let behind = fetch_pages(&client).await;
+    // The one partition's size is a page or two of the plan's own.
+    assert!(behind <= before + 20, "20,000 rows that wait cost a claim {before} to {behind} pages");
+    check(&client, "20,000 wait").await;
 }
 
 /// Marking 100 rows touches some pages a row (heap, two indexes, the new version), whatever the table's size.
@@ -79,4 +113,24 @@ async fn mark_stays_in_its_rows(client: &Client) {
     let pages = pages(client, &mark).await;
     client.batch_execute("rollback").await.unwrap();
     assert!(pages <= MARK_PAGES, "marking 100 rows touches {pages} pages");
+}
+
+/// Somebody holds a snapshot, so that nothing which was published since can be cleaned up. A claim that knows how far it
+/// is does not read it again; one that does not, reads all of it.
+#[tokio::test]
+async fn what_is_published_under_a_held_snapshot_costs_a_claim_nothing() {
+    let database = testkit::database(migrations("shop")).await;
+    let client = database.client().await;
+    fill(&client, 20_000).await;
+    let holder = database.client().await;
+    holder.batch_execute("begin isolation level repeatable read; select count(*) from outbox").await.unwrap();
+    let at_start = fetch_pages(&client).await;
+    client.batch_execute("update outbox set published_at = clock_timestamp()").await.unwrap();
+    fill(&client, 20_000).await;
+    client.batch_execute("vacuum outbox").await.unwrap();
+    let bounded = fetch_pages(&client).await;
+    let zeros = format!("{{{}}}", vec!["0"; 64].join(","));
+    let unbounded = fetch_pages_above(&client, &zeros).await;
+    assert!(unbounded > bounded * 2, "the snapshot changes nothing: {unbounded} and {bounded} pages");
+    assert!(bounded <= at_start + at_start / 10, "{at_start} pages before, {bounded} after");
 }

@@ -8,7 +8,8 @@ use testkit::{TestDatabase, drain, history, relay_options, start_relay, until};
 use tokio_util::sync::CancellationToken;
 
 fn worker(database: &TestDatabase, kafka: &KafkaOptions, declared: BTreeMap<String, usize>) -> Worker {
-    let source = Source { name: "test".to_owned(), url: database.url.clone(), workers: 1 };
+    let (name, url) = ("test".to_owned(), database.url.clone());
+    let source = Source { name, url, listen_url: None, workers: 1 };
     let target = Target { kafka: kafka.clone(), declared };
     let options = Options { connect_timeout_ms: 5_000, ..relay_options() };
     Worker::new(source, target, options, None)
@@ -121,6 +122,78 @@ async fn a_refused_record_stops_its_aggregate_and_no_other() {
     assert_eq!(history.ids.len(), 123);
     let marked = "select count(*) from outbox where aggregate_id = 'bad' and published_at is not null";
     assert_eq!(database.number(marked).await, 3);
+    let parked = outbox::parked(&database.client().await, 10).await.unwrap();
+    assert_eq!((parked.len(), parked[0].outbox_id, parked[0].aggregate_id.as_str()), (1, 4, "bad"));
+}
+
+/// A row that is over the limit is known before it is sent: nobody is sent twice for it. When the limit is raised and
+/// it is tried again, it goes first and its successors after it.
+#[tokio::test]
+async fn a_row_over_the_limit_is_parked_and_goes_first_when_it_is_redriven() {
+    let kafka = testkit::kafka();
+    let topic = testkit::topic(&kafka, None).await;
+    let database = testkit::database(outbox::migrations("shop")).await;
+    let noise = format!(
+        "insert into outbox (aggregate_id, topic, payload) select 'bad', '{topic}',
+             to_jsonb(string_agg(md5(n::text), '')) from generate_series(1, 1000) n"
+    );
+    database.client().await.batch_execute(&noise).await.unwrap();
+    insert(&database, "bad", &topic, 300).await;
+    for n in 0..20 {
+        insert(&database, &format!("good-{n}"), &topic, 3).await;
+    }
+    let narrow = KafkaOptions { max_message_bytes: 5_000, ..kafka.clone() };
+    drain(&database.url, &narrow).await;
+    let sent = history(&testkit::read(&topic).await);
+    assert_eq!((sent.ids.len(), sent.repeats), (60, 0));
+    let mut client = database.client().await;
+    let parked = outbox::parked(&client, 10).await.unwrap();
+    assert_eq!((parked.len(), parked[0].outbox_id, parked[0].behind), (1, 1, 300));
+    assert!(parked[0].reason.contains("over the limit of 5000"), "{}", parked[0].reason);
+
+    let ada = outbox::Decider { who: "ada", why: "limit raised" };
+    outbox::decide(&mut client, outbox::Action::Redrive, 1, ada, false).await.unwrap();
+    drain(&database.url, &kafka).await;
+    let sent = history(&testkit::read(&topic).await);
+    assert_eq!((sent.ids.len(), sent.repeats, sent.out_of_order().len()), (361, 0, 0));
+    assert_eq!(pending(&database).await, 0);
+}
+
+/// With the setting that lets them pass, later rows do not wait.
+#[tokio::test]
+async fn later_rows_pass_a_parked_one_if_they_are_let() {
+    let kafka = testkit::kafka();
+    let topic = testkit::topic(&kafka, None).await;
+    let database = testkit::database(outbox::migrations("shop")).await;
+    insert(&database, "a", "no.such.topic", 1).await;
+    insert(&database, "a", &topic, 3).await;
+    let options = Options { unknown_topic_grace_ms: 0, parked_aggregates_wait: false, ..relay_options() };
+    let shutdown = CancellationToken::new();
+    start_relay(&database.url, &kafka, options, Mode::UntilDrained, &shutdown).await.unwrap();
+    assert_eq!(history(&testkit::read(&topic).await).ids.len(), 3);
+    let parked = outbox::parked(&database.client().await, 10).await.unwrap();
+    assert!(parked[0].parked && parked[0].reason.contains("no.such.topic"), "{parked:?}");
+}
+
+/// Twenty thousand rows for a topic that is not there do not hold up those that share their shard.
+#[tokio::test]
+async fn many_rows_for_an_unknown_topic_hold_up_no_shard() {
+    let kafka = testkit::kafka();
+    let topic = testkit::topic(&kafka, None).await;
+    let database = testkit::database(outbox::migrations("shop")).await;
+    insert(&database, "a", &format!("{topic}.never"), 20_000).await;
+    let neighbour = "select 'near-' || n from generate_series(1, 10000) n
+                      where (hashtextextended('near-' || n, 0) & 63) = (hashtextextended('a', 0) & 63) limit 1";
+    let neighbour: String = database.client().await.query_one(neighbour, &[]).await.unwrap().get(0);
+    insert(&database, &neighbour, &topic, 10).await;
+    let shutdown = CancellationToken::new();
+    let options = Options { batch_size: 1000, ..relay_options() };
+    let relay = start_relay(&database.url, &kafka, options, Mode::Forever, &shutdown);
+    until("the neighbour's rows", async || (pending(&database).await == 20_000).then_some(())).await;
+    shutdown.cancel();
+    relay.await.unwrap();
+    let parked = outbox::parked(&database.client().await, 10).await.unwrap();
+    assert_eq!((parked.len(), parked[0].parked), (1, false));
 }
 
 #[tokio::test]
@@ -144,18 +217,8 @@ async fn nothing_is_published_while_a_topic_has_another_partition_count_than_dec
 
 #[tokio::test]
 async fn options_that_do_not_fit_are_refused_before_anything_is_connected() {
-    let source = Source { name: "x".to_owned(), url: "nowhere".to_owned(), workers: 1 };
-    let target = Target { kafka: testkit::kafka(), declared: BTreeMap::new() };
     let options = Options { keepalive_ms: 1, ..relay_options() };
-    let end = relay::run(
-        source,
-        target,
-        options,
-        Mode::Forever,
-        runtime::Health::default(),
-        None,
-        CancellationToken::new(),
-    )
-    .await;
+    let setup = testkit::relay_setup("nowhere", &testkit::kafka(), options, Mode::Forever);
+    let end = relay::run(setup, CancellationToken::new()).await;
     assert!(end.unwrap_err().to_string().contains("keepalive_ms"));
 }

@@ -5,3 +5,4 @@ mod faults;
 mod order;
 mod replicas;
 mod rows;
+mod wake;

@@ -5,6 +5,7 @@ mod answers;
 mod bad_input;
 mod faults;
 mod idempotency;
+mod in_process;
 mod orders;
 mod permutations;
 mod process;

@@ -131,3 +131,23 @@ async fn settings_that_make_no_sense_stop_the_start() {
         assert!(said.contains(named), "{named} not in {said}");
     }
 }
+
+/// For a writer in any language: an empty database, `migrate`, an INSERT, and it is published under the name given.
+#[tokio::test]
+async fn the_outbox_can_be_made_in_an_empty_database() {
+    let kafka = testkit::kafka();
+    let topic = testkit::topic(&kafka, None).await;
+    let database = testkit::database(Vec::new()).await;
+    let settings =
+        [("BREW__SOURCES__SHOP__URL", database.url.as_str()), ("BREW__KAFKA__BROKERS", &kafka.brokers)];
+    for _ in 0..2 {
+        let made = run_to_end(PROGRAM, &["migrate", "--name", "kiosk"], &settings).await;
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+    let insert = format!("insert into outbox (aggregate_id, topic, payload) values ('a', '{topic}', '{{}}')");
+    database.client().await.batch_execute(&insert).await.unwrap();
+    let run = run_to_end(PROGRAM, &["--exit-when-drained"], &settings).await;
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let records = testkit::read(&topic).await;
+    assert_eq!(records[0].header(events::header::OUTBOX_SOURCE), Some("kiosk"));
+}

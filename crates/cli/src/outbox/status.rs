@@ -1,51 +1,22 @@
-//! What stands in the services' outboxes.
+//! Figures about every outbox.
 
 use std::process::ExitCode;
 
 use ::outbox::Status;
-use anyhow::{Context, bail};
-use clap::Subcommand;
+use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
 use serde_json::json;
 
-use crate::{
-    lab,
-    local::{Profile, State},
-    output::line,
-};
+use crate::{local::Profile, output::line};
 
-/// Each service with an outbox, and its database.
-const OUTBOXES: [(&str, &str); 3] = [
-    ("order-service", lab::ORDERS),
-    ("inventory-service", lab::INVENTORY),
-    ("payment-service", lab::PAYMENTS),
-];
+use super::Service;
 
-#[derive(Subcommand)]
-pub(crate) enum Command {
-    /// How many rows wait, for how long, and how many are published, parked and discarded.
-    Status {
-        #[command(flatten)]
-        profile: Profile,
-        /// Print JSON, for scripts.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
-    let Command::Status { profile, json } = command;
-    let Some(state) = State::load(&profile)? else {
-        bail!("Postgres and Kafka do not run; `make up` starts them");
-    };
+pub(super) async fn run(profile: &Profile, json: bool) -> anyhow::Result<ExitCode> {
     let mut found = Vec::new();
-    for (service, database) in OUTBOXES {
-        let client = lab::connect(&lab::database_url(state.postgres_url()?, database)?).await;
-        let client = client.with_context(|| format!("database {database}; `make db-init` makes it"))?;
-        found.push((
-            service,
-            ::outbox::status(&client).await.with_context(|| format!("outbox of {service}"))?,
-        ));
+    for service in Service::ALL {
+        let client = service.open(profile).await?;
+        let name = service.name();
+        found.push((name, ::outbox::status(&client).await.with_context(|| format!("outbox of {name}"))?));
     }
     if json {
         let all: Vec<_> = found.iter().map(|(service, status)| as_json(service, status)).collect();
