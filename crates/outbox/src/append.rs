@@ -62,7 +62,8 @@ impl NewEvent {
 /// ```
 ///
 /// # Errors
-/// [`Error::TooLarge`], before anything is written. The database's; the transaction can then only be rolled back. Cancelling leaves it in an unknown state: drop it.
+/// [`Error::TooLarge`], before anything is written. The database's; the transaction can then only be rolled back.
+/// Cancelling leaves it in an unknown state: drop it.
 pub async fn append(tx: &DatabaseTransaction, event: NewEvent) -> Result<OutboxId, Error> {
     let ids = append_all(tx, vec![event]).await?;
     ids.first().copied().ok_or_else(|| sea_orm::DbErr::RecordNotInserted.into())

@@ -4,10 +4,11 @@
 //! Nothing is skipped by "greater than the last seen": ids commit out of order. A bound is *proved*, by two looks. Let
 //! `m` be the first pending id of a shard that a claim saw, and X the id of a transaction that began after that look.
 //! Every transaction that drew an id below `m` had its own transaction id before it drew (the writer's contract: the
-//! aggregate's lock comes first, and the SQL function `outbox_append` sees to it), and so before X. When all transactions
-//! up to X have ended, each row below `m` is visible or will never be there. So if a second look, begun then, still finds
-//! nothing pending below `m`, the shard has nothing to send there, unless rows become pending again; whoever does that
-//! raises the shard's epoch. Without the second look a row that was committed between the two would be passed over.
+//! aggregate's lock comes first, and the SQL function `outbox_append` sees to it), and so before X. When all
+//! transactions up to X have ended, each row below `m` is visible or will never be there. So if a second look, begun
+//! then, still finds nothing pending below `m`, the shard has nothing to send there, unless rows become pending again;
+//! whoever does that raises the shard's epoch. Without the second look a row that was committed between the two would be
+//! passed over.
 //!
 //! Writers outside the contract are found by a walk without bounds, once a minute or less often if it takes long.
 
@@ -58,8 +59,8 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// For a look at all shards: their bounds and epochs, in their order. Decides whether this look and the claim after it
-    /// are a walk.
+    /// For a look at all shards: their bounds and epochs, in their order. Decides whether this look and the claim
+    /// after it are a walk.
     pub(crate) fn all(&mut self) -> (Vec<i64>, Vec<i64>) {
         self.walking = Instant::now() >= self.next_walk;
         let low = if self.walking { vec![0; COUNT] } else { self.low.to_vec() };

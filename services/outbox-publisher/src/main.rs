@@ -8,8 +8,7 @@ use outbox_publisher::{Options, migrate, publish, settings};
 
 /// Moves outbox rows to Kafka: produce first, mark last, in order per aggregate. Run any number of replicas.
 ///
-/// Settings: built-in defaults, then --config, then environment variables like BREW__SOURCES__ORDERS__URL and
-/// BREW__KAFKA__BROKERS.
+/// Settings: built-in defaults, then --config, then environment variables like BREW__SOURCES__ORDERS__URL.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
@@ -31,10 +30,9 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make the outbox's tables in the database of every source, then end. For databases whose service does not do so
-    /// itself.
+    /// Make the outbox's tables in every source, for services that do not do so, then end.
     Migrate {
-        /// Names the outbox in the `outbox-source` header of each of its records; stored in the database.
+        /// Names the outbox, in the `outbox-source` header of its records.
         #[arg(long)]
         name: String,
     },
@@ -44,18 +42,16 @@ enum Command {
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let mut settings = settings::load(args.config.as_deref())?;
-    if let Some(size) = args.batch_size {
-        settings.relay.batch_size = size;
-    }
+    settings.relay.batch_size = args.batch_size.unwrap_or(settings.relay.batch_size);
     let telemetry = telemetry::init("outbox-publisher")?;
     runtime::fault::arm_from_env()?;
     let shutdown = runtime::shutdown_token().context("signal handlers")?;
 
-    if let Some(Command::Migrate { name }) = &args.command {
-        return Ok(migrate(&settings, name).await?);
-    }
     let options = Options { exit_when_drained: args.exit_when_drained, print_records: args.print_records };
-    let end = publish(settings, options, shutdown).await;
+    let end = match args.command {
+        Some(Command::Migrate { name }) => migrate(settings, &name).await,
+        None => publish(settings, options, shutdown).await,
+    };
 
     tokio::task::spawn_blocking(|| telemetry.finish()).await?;
     Ok(end?)

@@ -8,8 +8,8 @@ use crate::{Error, publish::check, settings::Settings};
 ///
 /// # Errors
 /// Sources without a URL; the database's, after which nothing has changed in it; a name that is none.
-pub async fn migrate(settings: &Settings, name: &str) -> Result<(), Error> {
-    check(settings)?;
+pub async fn migrate(settings: Settings, name: &str) -> Result<(), Error> {
+    check(&settings)?;
     for source in settings.sources.values() {
         let options = Options {
             url: source.url.clone(),

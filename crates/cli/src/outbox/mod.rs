@@ -61,7 +61,7 @@ pub(crate) struct Which {
     #[command(flatten)]
     profile: Profile,
     /// Whose outbox.
-    #[arg(long, value_enum, default_value_t = Service::OrderService)]
+    #[arg(long, value_enum, default_value_t = Service::Orders)]
     of: Service,
     /// An outbox in this database instead (postgres://user:password@host:port/name).
     #[arg(long, env = "BREW_OUTBOX_URL", hide_env_values = true)]
@@ -70,19 +70,22 @@ pub(crate) struct Which {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Service {
-    OrderService,
-    InventoryService,
-    PaymentService,
+    #[value(name = "order-service")]
+    Orders,
+    #[value(name = "inventory-service")]
+    Inventory,
+    #[value(name = "payment-service")]
+    Payments,
 }
 
 impl Service {
-    const ALL: [Self; 3] = [Self::OrderService, Self::InventoryService, Self::PaymentService];
+    const ALL: [Self; 3] = [Self::Orders, Self::Inventory, Self::Payments];
 
     fn name(self) -> &'static str {
         match self {
-            Self::OrderService => "order-service",
-            Self::InventoryService => "inventory-service",
-            Self::PaymentService => "payment-service",
+            Self::Orders => "order-service",
+            Self::Inventory => "inventory-service",
+            Self::Payments => "payment-service",
         }
     }
 
@@ -91,9 +94,9 @@ impl Service {
             bail!("Postgres and Kafka do not run; `make up` starts them");
         };
         let database = match self {
-            Self::OrderService => lab::ORDERS,
-            Self::InventoryService => lab::INVENTORY,
-            Self::PaymentService => lab::PAYMENTS,
+            Self::Orders => lab::ORDERS,
+            Self::Inventory => lab::INVENTORY,
+            Self::Payments => lab::PAYMENTS,
         };
         let client = lab::connect(&lab::database_url(state.postgres_url()?, database)?).await;
         client.with_context(|| format!("database {database}; `make db-init` makes it"))

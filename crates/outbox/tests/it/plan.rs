@@ -115,8 +115,8 @@ async fn mark_stays_in_its_rows(client: &Client) {
     assert!(pages <= MARK_PAGES, "marking 100 rows touches {pages} pages");
 }
 
-/// Somebody holds a snapshot, so that nothing which was published since can be cleaned up. A claim that knows how far it
-/// is does not read it again; one that does not, reads all of it.
+/// Somebody holds a snapshot, so that nothing which was published since can be cleaned up. A claim that knows how far
+/// it is does not read it again; one that does not, reads all of it.
 #[tokio::test]
 async fn what_is_published_under_a_held_snapshot_costs_a_claim_nothing() {
     let database = testkit::database(migrations("shop")).await;

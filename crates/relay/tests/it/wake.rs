@@ -20,7 +20,7 @@ async fn published(database: &TestDatabase, count: i64) {
 }
 
 /// The first row is found by the first look, so that the relay sleeps before the second comes.
-async fn asleep(
+async fn resting(
     setup: impl FnOnce(&TestDatabase, Setup) -> Setup,
 ) -> (TestDatabase, String, CancellationToken) {
     let kafka = testkit::kafka();
@@ -37,7 +37,7 @@ async fn asleep(
 #[tokio::test]
 async fn a_relay_is_woken_in_memory() {
     let mut wake = None;
-    let (database, topic, shutdown) = asleep(|_, setup| {
+    let (database, topic, shutdown) = resting(|_, setup| {
         wake = Some(setup.wake.clone());
         setup
     })
@@ -52,7 +52,7 @@ async fn a_relay_is_woken_in_memory() {
 /// a new one is made.
 #[tokio::test]
 async fn a_relay_is_woken_by_other_processes_also_after_its_connection_was_cut() {
-    let (database, topic, shutdown) = asleep(|database, mut setup| {
+    let (database, topic, shutdown) = resting(|database, mut setup| {
         setup.source.listen_url = Some(database.url.clone());
         setup
     })
