@@ -7,8 +7,8 @@
 //! aggregate's lock comes first, and the SQL function `outbox_append` sees to it), and so before X. When all
 //! transactions up to X have ended, each row below `m` is visible or will never be there. So if a second look, begun
 //! then, still finds nothing pending below `m`, the shard has nothing to send there, unless rows become pending again;
-//! whoever does that raises the shard's epoch. Without the second look a row that was committed between the two would be
-//! passed over.
+//! whoever does that raises the shard's epoch. Without the second look a row that was committed between the two would
+//! be passed over.
 //!
 //! Writers outside the contract are found by a walk without bounds, once a minute or less often if it takes long.
 
