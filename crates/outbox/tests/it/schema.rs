@@ -36,6 +36,7 @@ async fn rows_that_could_not_be_sent_are_not_born() {
         ("('', 't', '{}')".to_owned(), "outbox_aggregate_id_length"),
         ("('a', '', '{}')".to_owned(), "outbox_topic_name"),
         ("('a', 'no spaces', '{}')".to_owned(), "outbox_topic_name"),
+        (format!("('a', '{}', '{{}}')", "t".repeat(250)), "outbox_topic_name"),
         (format!("('a', 't', '\"{long}\"')"), "outbox_payload_size"),
     ] {
         let insert = format!("insert into outbox (aggregate_id, topic, payload) values {values}");
@@ -50,6 +51,18 @@ async fn rows_that_could_not_be_sent_are_not_born() {
                       values ('a', 't', '{}', now(), now(), 'x')";
     let error = client.batch_execute(two_states).await.unwrap_err();
     assert_eq!(error.as_db_error().unwrap().constraint(), Some("outbox_one_state"));
+}
+
+/// Every check runs at the insert and again at the mark. A pattern with a bounded repetition is a hundred times as dear
+/// as all others together.
+#[tokio::test]
+async fn no_check_repeats_a_pattern_a_counted_number_of_times() {
+    let database = testkit::database(migrations("shop")).await;
+    let dear = "select count(*) from pg_constraint
+                 where conrelid = 'outbox'::regclass and pg_get_constraintdef(oid) ~ '~.*\\{\\d'";
+    assert_eq!(database.number(dear).await, 0);
+    let checks = "select count(*) from pg_constraint where conrelid = 'outbox'::regclass and contype = 'c'";
+    assert!(database.number(checks).await > 5);
 }
 
 /// A cached sequence hands one session ids that are below those of a later commit.
