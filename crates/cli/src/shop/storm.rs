@@ -164,14 +164,20 @@ async fn place(address: &str, sku: &str, seed: u64, number: u64) -> anyhow::Resu
     }
 }
 
-/// Kills processes by the seed's schedule, one at a time, each started again a moment later.
+/// Kills processes by the seed's schedule, one at a time, each started again a moment later; every one before any is
+/// killed again.
 async fn kill_some(shop: &Mutex<Shop>, kills: u32, seed: u64) -> anyhow::Result<BTreeMap<&'static str, u32>> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut killed = BTreeMap::new();
+    let mut turn: Vec<usize> = Vec::new();
     for _ in 0..kills {
         tokio::time::sleep(Duration::from_millis(random.u64(200..1000))).await;
         let mut shop = shop.lock().await;
-        let number = random.usize(..shop.len());
+        if turn.is_empty() {
+            turn = (0..shop.len()).collect();
+            random.shuffle(&mut turn);
+        }
+        let Some(number) = turn.pop() else { break };
         let name = shop.kill(number).await?;
         note(format_args!("  killed {name}"));
         tokio::time::sleep(Duration::from_millis(random.u64(0..500))).await;

@@ -78,7 +78,10 @@ async fn storm(lab: &Lab, arguments: &str) -> String {
 async fn services_killed_at_random(lab: &Lab) {
     let said = storm(lab, "--orders 500 --kills 8").await;
     assert!(said.contains("accepted=500"), "{said}");
-    assert!(said.contains("killed "), "{said}");
+    for service in ["order", "inventory", "payment"].map(|name| format!("killed {name}-service=")) {
+        assert!(said.contains(&service), "{said}");
+    }
+    assert!(said.contains("killed outbox-publisher=") && said.contains("killed payment-gateway="), "{said}");
 }
 
 async fn a_provider_that_misbehaves(lab: &Lab) {
