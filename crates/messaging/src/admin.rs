@@ -1,15 +1,22 @@
 //! Topics: making, counting, deleting.
 
-use std::{collections::BTreeMap, ops::Range, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    time::{Duration, Instant},
+};
 
 use rdkafka::{
     admin::{AdminClient, AdminOptions, NewTopic, TopicReplication},
     client::DefaultClientContext,
     consumer::{BaseConsumer, Consumer as _},
-    error::RDKafkaErrorCode,
+    error::{KafkaError, RDKafkaErrorCode},
 };
 
 use crate::{Error, KafkaOptions, dead_letter::EXTRA_BYTES};
+
+/// Before a partition without a leader is asked again.
+const LEADER_PAUSE: Duration = Duration::from_millis(50);
 
 /// A topic as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,7 +189,8 @@ pub async fn topics(options: &KafkaOptions, timeout: Duration) -> Result<BTreeMa
     .await?
 }
 
-/// First and next offset of each partition of `topic`, by partition number.
+/// First and next offset of each partition of `topic`, by partition number. A partition that has no leader just now, as
+/// right after it was made, is asked again until `timeout`.
 ///
 /// # Errors
 /// The broker is away, or there is no such topic.
@@ -200,16 +208,40 @@ pub async fn offsets(
     tokio::task::spawn_blocking(move || {
         let consumer = metadata_client(&options)?;
         let partitions = i32::try_from(partitions).unwrap_or(i32::MAX);
-        (0..partitions)
-            .map(|partition| {
-                let (low, high) = consumer
-                    .fetch_watermarks(&topic, partition, timeout)
-                    .map_err(Error::kafka("ask for offsets"))?;
-                Ok(low..high)
-            })
-            .collect()
+        let deadline = Instant::now() + timeout;
+        (0..partitions).map(|partition| watermarks(&consumer, &topic, partition, deadline)).collect()
     })
     .await?
+}
+
+fn watermarks(
+    consumer: &BaseConsumer,
+    topic: &str,
+    partition: i32,
+    deadline: Instant,
+) -> Result<Range<i64>, Error> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now()).max(LEADER_PAUSE);
+        match consumer.fetch_watermarks(topic, partition, left) {
+            Ok((low, high)) => return Ok(low..high),
+            Err(error) if has_no_leader_yet(&error) && Instant::now() < deadline => {
+                std::thread::sleep(LEADER_PAUSE);
+            }
+            Err(source) => return Err(Error::Kafka { context: "ask for offsets", source }),
+        }
+    }
+}
+
+/// A broker that has made a topic may not lead its partitions yet; so also while leaders change.
+fn has_no_leader_yet(error: &KafkaError) -> bool {
+    matches!(
+        error.rdkafka_error_code(),
+        Some(
+            RDKafkaErrorCode::NotLeaderForPartition
+                | RDKafkaErrorCode::LeaderNotAvailable
+                | RDKafkaErrorCode::UnknownTopicOrPartition
+        )
+    )
 }
 
 fn admin_client(options: &KafkaOptions) -> Result<AdminClient<DefaultClientContext>, Error> {
