@@ -204,32 +204,35 @@ pub async fn offsets(
         .get(topic)
         .copied()
         .ok_or_else(|| Error::NoTopic(topic.to_owned()))?;
-    let (options, topic) = (options.clone(), topic.to_owned());
-    tokio::task::spawn_blocking(move || {
-        let consumer = metadata_client(&options)?;
-        let partitions = i32::try_from(partitions).unwrap_or(i32::MAX);
-        let deadline = Instant::now() + timeout;
-        (0..partitions).map(|partition| watermarks(&consumer, &topic, partition, deadline)).collect()
-    })
-    .await?
+    let deadline = Instant::now() + timeout;
+    loop {
+        let (options, topic) = (options.clone(), topic.to_owned());
+        let asked =
+            tokio::task::spawn_blocking(move || watermarks(&options, &topic, partitions, timeout)).await?;
+        match asked {
+            Err(Error::Kafka { source, .. }) if has_no_leader_yet(&source) && Instant::now() < deadline => {
+                tokio::time::sleep(LEADER_PAUSE).await;
+            }
+            asked => return asked,
+        }
+    }
 }
 
 fn watermarks(
-    consumer: &BaseConsumer,
+    options: &KafkaOptions,
     topic: &str,
-    partition: i32,
-    deadline: Instant,
-) -> Result<Range<i64>, Error> {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now()).max(LEADER_PAUSE);
-        match consumer.fetch_watermarks(topic, partition, left) {
-            Ok((low, high)) => return Ok(low..high),
-            Err(error) if has_no_leader_yet(&error) && Instant::now() < deadline => {
-                std::thread::sleep(LEADER_PAUSE);
-            }
-            Err(source) => return Err(Error::Kafka { context: "ask for offsets", source }),
-        }
-    }
+    partitions: usize,
+    timeout: Duration,
+) -> Result<Vec<Range<i64>>, Error> {
+    let consumer = metadata_client(options)?;
+    (0..i32::try_from(partitions).unwrap_or(i32::MAX))
+        .map(|partition| {
+            let (low, high) = consumer
+                .fetch_watermarks(topic, partition, timeout)
+                .map_err(Error::kafka("ask for offsets"))?;
+            Ok(low..high)
+        })
+        .collect()
 }
 
 /// A broker that has made a topic may not lead its partitions yet; so also while leaders change.
