@@ -5,12 +5,12 @@ mod saga;
 use std::{process::ExitCode, time::Instant};
 
 use anyhow::{Context, bail};
-use comfy_table::{ContentArrangement, Table, presets::UTF8_FULL_CONDENSED};
+use comfy_table::ContentArrangement;
 
 use crate::{
     lab,
     local::{self, Profile, State},
-    output::{line, note, verdict},
+    output::{line, note, table, verdict},
     verify,
 };
 
@@ -84,7 +84,7 @@ async fn on_own_infrastructure(
     args: &Args,
 ) -> anyhow::Result<(Story, Vec<String>, Vec<verify::Finding>)> {
     let state = local::up(profile).await?;
-    refuse_foreign_records(&state).await?;
+    lab::refuse_foreign_records(&state).await?;
     let mut story = Story::default();
     tell(&state, args, &mut story).await?;
     let findings = saga::tell(&state, &mut story).await?;
@@ -158,21 +158,9 @@ async fn tell(state: &State, args: &Args, story: &mut Story) -> anyhow::Result<(
     Ok(())
 }
 
-/// On a broker that is not ours, our topics may hold somebody's records; the counts would be wrong, and the
-/// clean-up would delete them.
-async fn refuse_foreign_records(state: &State) -> anyhow::Result<()> {
-    let there = lab::topics(state.brokers()?).await?;
-    if there.contains_key(events::topic::ORDERS)
-        && lab::end_offsets(state, events::topic::ORDERS).await?.iter().sum::<i64>() > 0
-    {
-        bail!("topic {} has records; the demo needs a broker without", events::topic::ORDERS);
-    }
-    Ok(())
-}
-
 fn show(story: &Story, setting: &[String]) {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+    let mut table = table();
+    table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["", "step", "seen", "what it proves"]);
     for step in &story.0 {
         table.add_row([if step.good { "✓" } else { "✗" }, &step.did, &step.saw, step.proves]);

@@ -2,14 +2,12 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
-use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
 use serde_json::json;
 
 use crate::{
     lab,
     local::{Profile, State},
-    output::line,
+    output::{align_numbers, line, table},
 };
 
 #[derive(clap::Args)]
@@ -22,9 +20,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Some(state) = State::load(&args.profile)? else {
-        bail!("Postgres and Kafka do not run; `make up` starts them");
-    };
+    let state = State::running(&args.profile)?;
     let mut ends = Vec::new();
     for spec in lab::topic_specs() {
         let partitions = lab::end_offsets(&state, &spec.name).await?;
@@ -42,16 +38,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn show(ends: &[(String, Vec<i64>)]) {
     let partitions = ends.iter().map(|(_, ends)| ends.len()).max().unwrap_or_default();
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED);
+    let mut table = table();
     let numbers = (0..partitions).map(|number| number.to_string());
     table.set_header(std::iter::once("topic".to_owned()).chain(numbers).chain(["in all".to_owned()]));
     for (topic, ends) in ends {
         let counts = ends.iter().chain([&ends.iter().sum()]).map(i64::to_string).collect::<Vec<_>>();
         table.add_row(std::iter::once(topic.clone()).chain(counts));
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align_numbers(&mut table);
     line(table);
 }

@@ -3,8 +3,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, bail};
-use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
+use anyhow::Context;
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use proto::order::v1::{OrderLine, PlaceOrderRequest, order_service_client::OrderServiceClient};
@@ -13,10 +12,10 @@ use tokio::{task::JoinSet, time::Instant};
 use tonic::transport::Channel;
 
 use crate::{
-    lab::{self, MENU},
+    lab::MENU,
     local::{Profile, State},
-    output::{line, note},
-    shop::{self, Shop},
+    output::{line, note, table},
+    shop,
     verify::{self, Evidence, Finding, Patience, at_rest},
 };
 
@@ -61,8 +60,13 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 /// Exit codes: 0 every order was accepted and all invariants hold; else 1, or 2 as of `brew verify`.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let state = State::load(&args.profile)?;
-    let shop = if args.shop { Some(open_shop(state.as_ref()).await?) } else { None };
+    let (state, shop) = if args.shop {
+        let state = shop::ground(&args.profile).await?;
+        let shop = shop::open(&state, 0).await?;
+        (Some(state), Some(shop))
+    } else {
+        (State::load(&args.profile)?, None)
+    };
     let address = match &shop {
         Some(shop) => format!("http://{}", shop.orders),
         None => args.order_service.clone(),
@@ -84,13 +88,6 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some((_, findings)) => verify::exit_code(&findings),
         None => ExitCode::SUCCESS,
     })
-}
-
-async fn open_shop(state: Option<&State>) -> anyhow::Result<Shop> {
-    let Some(state) = state else { bail!("Postgres and Kafka do not run; `make up` starts them") };
-    lab::db_init(state).await?;
-    lab::topic_create(state).await?;
-    shop::open(state, 0).await
 }
 
 /// Places the orders, each at its time.
@@ -176,8 +173,7 @@ fn report(args: &Args, seen: &Seen, took: Duration, looked: Option<&Looked>) -> 
         line(serde_json::to_string_pretty(&figures)?);
         return Ok(());
     }
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED);
+    let mut table = table();
     table.set_header(["accepted", "failed", "per second", "p50 ms", "p90 ms", "p99 ms", "max ms"]);
     table.add_row([
         latency_us.len().to_string(),

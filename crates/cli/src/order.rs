@@ -4,16 +4,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use proto::order::v1::{
-    CancelOrderRequest, GetOrderRequest, ListOrdersRequest, Order, OrderLine, PlaceOrderRequest,
+    CancelOrderRequest, GetOrderRequest, ListOrdersRequest, Order, OrderLine, OrderStatus, PlaceOrderRequest,
     WatchOrderRequest, order_service_client::OrderServiceClient,
 };
+use serde_json::{Value as Json, json};
 use tonic::transport::Channel;
 
-use serde_json::{Value as Json, json};
-
-use crate::output::line;
+use crate::output::{line, table};
 
 #[derive(Args)]
 pub(crate) struct OrderArgs {
@@ -133,13 +131,18 @@ fn said(status: tonic::Status) -> anyhow::Error {
     anyhow::anyhow!("{} ({:?})", status.message(), status.code())
 }
 
-fn status_name(order: &Order) -> String {
-    order.status().as_str_name().trim_start_matches("ORDER_STATUS_").to_lowercase()
+fn status_name(status: OrderStatus) -> String {
+    status.as_str_name().trim_start_matches("ORDER_STATUS_").to_lowercase()
+}
+
+/// `completed`, or `cancelled (out_of_stock)`.
+pub(crate) fn status_text(status: OrderStatus, reason: &str) -> String {
+    let name = status_name(status);
+    if reason.is_empty() { name } else { format!("{name} ({reason})") }
 }
 
 fn status(order: &Order) -> String {
-    let name = status_name(order);
-    if order.cancel_reason.is_empty() { name } else { format!("{name} ({})", order.cancel_reason) }
+    status_text(order.status(), &order.cancel_reason)
 }
 
 fn as_json(order: &Order) -> Json {
@@ -149,7 +152,7 @@ fn as_json(order: &Order) -> Json {
         .map(|line| json!({"sku": line.sku, "quantity": line.quantity, "unit_price_minor": line.unit_price_minor}))
         .collect();
     json!({
-        "order_id": order.order_id, "customer": order.customer, "status": status_name(order),
+        "order_id": order.order_id, "customer": order.customer, "status": status_name(order.status()),
         "cancel_reason": (!order.cancel_reason.is_empty()).then_some(&order.cancel_reason),
         "lines": lines, "total_minor": order.total_minor, "currency": order.currency, "version": order.version,
     })
@@ -168,8 +171,8 @@ fn show_one(order: &Order, json: bool) {
 }
 
 fn show(orders: &[Order]) {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_header(["order", "status", "lines", "total"]);
+    let mut table = table();
+    table.set_header(["order", "status", "lines", "total"]);
     for order in orders {
         let lines: Vec<String> =
             order.lines.iter().map(|line| format!("{} x {}", line.quantity, line.sku)).collect();

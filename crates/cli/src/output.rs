@@ -5,6 +5,8 @@ use std::{
     io::{IsTerminal, Write},
 };
 
+use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
+
 /// One line of result. A reader that has gone away (`brew ... | head`) is no error.
 pub(crate) fn line(text: impl Display) {
     let _gone = writeln!(std::io::stdout().lock(), "{text}");
@@ -13,6 +15,20 @@ pub(crate) fn line(text: impl Display) {
 /// One line about what is going on.
 pub(crate) fn note(text: impl Display) {
     let _gone = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// An empty table in the house's style.
+pub(crate) fn table() -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED);
+    table
+}
+
+/// Sets all but the first column to the right, as numbers are read.
+pub(crate) fn align_numbers(table: &mut Table) {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
 }
 
 /// `text` in green or red, on a terminal that wants colour.

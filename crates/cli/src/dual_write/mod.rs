@@ -7,13 +7,12 @@ use std::{os::unix::process::ExitStatusExt, process::ExitCode};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use nix::sys::signal::Signal;
 
 use crate::{
     lab,
     local::{self, Profile, State},
-    output::{line, note, verdict},
+    output::{line, note, table, verdict},
     verify::{Evidence, check},
 };
 
@@ -106,11 +105,9 @@ const OUTBOX: Sight = Sight { orders: 1, events: 2, reservations: 1, lost: 0, ph
 
 async fn tell(profile: &Profile, way: Way) -> anyhow::Result<(Sight, Vec<String>, Sight)> {
     let state = local::up(profile).await?;
+    lab::refuse_foreign_records(&state).await?;
     lab::db_init(&state).await?;
     lab::topic_create(&state).await?;
-    if lab::end_offsets(&state, events::topic::ORDERS).await?.iter().sum::<i64>() > 0 {
-        bail!("topic {} has records; the lesson needs a broker without", events::topic::ORDERS);
-    }
     note(format_args!("  {}: one order, and the writer dies between its two steps", way.name()));
     die_between(&state, way).await?;
     lab::run_consumer(&state, false).await?.must_succeed()?;
@@ -158,8 +155,7 @@ async fn look(state: &State) -> anyhow::Result<(Sight, Vec<String>)> {
 }
 
 fn show(way: Way, naive: Sight, examples: &[String], outbox: Sight) {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED);
+    let mut table = table();
     table.set_header(["dies between its steps", "orders", "events", "reservations", "lost", "phantom"]);
     for (name, sight) in [(way.name(), naive), ("outbox", outbox)] {
         let counts = [sight.orders, sight.events, sight.reservations, sight.lost, sight.phantoms];

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use anyhow::bail;
 use events::topic;
 use messaging::{
     KafkaOptions,
@@ -56,6 +57,16 @@ pub(crate) async fn topic_create(state: &State) -> anyhow::Result<Vec<String>> {
 pub(crate) async fn end_offsets(state: &State, topic: &str) -> anyhow::Result<Vec<i64>> {
     let ranges = admin::offsets(&options(state.brokers()?), topic, TIMEOUT).await?;
     Ok(ranges.into_iter().map(|range| range.end).collect())
+}
+
+/// On a broker that is not ours, our topics may hold somebody's records; the counts would be wrong, and a clean-up would
+/// delete them.
+pub(crate) async fn refuse_foreign_records(state: &State) -> anyhow::Result<()> {
+    let there = topics(state.brokers()?).await?.contains_key(topic::ORDERS);
+    if there && end_offsets(state, topic::ORDERS).await?.iter().sum::<i64>() > 0 {
+        bail!("topic {} has records; this needs a broker without", topic::ORDERS);
+    }
+    Ok(())
 }
 
 pub(crate) async fn topics(brokers: &str) -> anyhow::Result<BTreeMap<String, usize>> {

@@ -17,13 +17,14 @@ use crate::{
 };
 
 pub(crate) use kafka::{
-    delete_topics, end_offsets, options as kafka_options, topic_create, topic_specs, topics,
+    delete_topics, end_offsets, options as kafka_options, refuse_foreign_records, topic_create, topic_specs,
+    topics,
 };
 pub(crate) use orders::{MENU, run_service};
 pub(crate) use service::{chaos_kill_publisher, run_consumer, run_publisher, service};
 pub(crate) use tables::{
     GATEWAY, INVENTORY, ORDERS, PAYMENTS, connect, database_url, db_count, db_init, drop_databases,
-    dup_count, outbox_count, outbox_pending,
+    dup_count, open, outbox_count, outbox_pending,
 };
 
 #[derive(Subcommand)]
@@ -65,10 +66,7 @@ pub(crate) enum Command {
 }
 
 pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
-    let profile = Profile::named("lab");
-    let Some(state) = State::load(&profile)? else {
-        bail!("Postgres and Kafka do not run; `make up` starts them");
-    };
+    let state = State::running(&Profile::named("lab"))?;
     match command {
         Command::DbInit => {
             db_init(&state).await?;

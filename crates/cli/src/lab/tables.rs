@@ -55,7 +55,8 @@ async fn number(state: &State, database: &str, query: &'static str) -> anyhow::R
     Ok(open(state, database).await?.query_one(query, &[]).await?.try_get(0)?)
 }
 
-async fn open(state: &State, database: &str) -> anyhow::Result<Client> {
+/// A connection to one of the services' databases.
+pub(crate) async fn open(state: &State, database: &str) -> anyhow::Result<Client> {
     let client = connect(&database_url(state.postgres_url()?, database)?).await;
     client.with_context(|| format!("database {database}; `make db-init` makes it"))
 }

@@ -82,6 +82,11 @@ impl State {
         Ok(Some(state))
     }
 
+    /// What runs, for verbs that need it.
+    pub(crate) fn running(profile: &Profile) -> anyhow::Result<Self> {
+        Self::load(profile)?.context("Postgres and Kafka do not run; `make up` starts them")
+    }
+
     pub(crate) fn save(&self, profile: &Profile) -> anyhow::Result<()> {
         let folder = profile.folder();
         std::fs::create_dir_all(&folder)?;

@@ -6,7 +6,7 @@ mod status;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use tokio_postgres::Client;
 
@@ -90,16 +90,12 @@ impl Service {
     }
 
     async fn open(self, profile: &Profile) -> anyhow::Result<Client> {
-        let Some(state) = State::load(profile)? else {
-            bail!("Postgres and Kafka do not run; `make up` starts them");
-        };
         let database = match self {
             Self::Orders => lab::ORDERS,
             Self::Inventory => lab::INVENTORY,
             Self::Payments => lab::PAYMENTS,
         };
-        let client = lab::connect(&lab::database_url(state.postgres_url()?, database)?).await;
-        client.with_context(|| format!("database {database}; `make db-init` makes it"))
+        lab::open(&State::running(profile)?, database).await
     }
 }
 

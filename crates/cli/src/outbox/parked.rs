@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use ::outbox::{Action, Decider, Parked};
 use anyhow::{Context, bail};
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets::UTF8_FULL_CONDENSED};
+use comfy_table::ContentArrangement;
 use serde_json::json;
 
-use crate::output::{line, note};
+use crate::output::{line, note, table};
 
 use super::Which;
 
@@ -53,8 +53,8 @@ pub(super) async fn list(which: &Which, json: bool) -> anyhow::Result<ExitCode> 
         note("no row is parked, and none waits");
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+    let mut table = table();
+    table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["id", "aggregate", "topic", "type", "state", "since", "tries", "behind it", "why"]);
     for one in &found {
         table.add_row([

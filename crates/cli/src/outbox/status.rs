@@ -4,10 +4,12 @@ use std::process::ExitCode;
 
 use ::outbox::Status;
 use anyhow::Context;
-use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
 use serde_json::json;
 
-use crate::{local::Profile, output::line};
+use crate::{
+    local::Profile,
+    output::{align_numbers, line, table},
+};
 
 use super::Service;
 
@@ -36,8 +38,7 @@ fn as_json(service: &str, status: &Status) -> serde_json::Value {
 }
 
 fn show(found: &[(&str, Status)]) {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED);
+    let mut table = table();
     table.set_header(["outbox of", "pending", "oldest waits", "published", "parked", "discarded", "rows"]);
     for (service, status) in found {
         let oldest =
@@ -52,8 +53,6 @@ fn show(found: &[(&str, Status)]) {
             status.total.to_string(),
         ]);
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    align_numbers(&mut table);
     line(table);
 }

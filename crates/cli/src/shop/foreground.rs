@@ -2,15 +2,12 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
-
 use crate::{
-    lab,
-    local::{Profile, State},
+    local::Profile,
     output::{line, note},
 };
 
-use super::services::open;
+use super::services::{ground, open};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -22,11 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Some(state) = State::load(&args.profile)? else {
-        bail!("Postgres and Kafka do not run; `make up` starts them");
-    };
-    lab::db_init(&state).await?;
-    lab::topic_create(&state).await?;
+    let state = ground(&args.profile).await?;
     let shop = open(&state, args.misbehave).await?;
     line(format_args!("export BREW_ORDER_SERVICE=http://{}", shop.orders));
     line(format_args!("export BREW_INVENTORY_SERVICE=http://{}", shop.inventory));

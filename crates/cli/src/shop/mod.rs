@@ -7,5 +7,5 @@ mod storm;
 
 pub(crate) use foreground::{Args, run};
 pub(crate) use orders::{Ordered, place_and_watch};
-pub(crate) use services::{Shop, open};
+pub(crate) use services::{ground, open};
 pub(crate) use storm::{Args as StormArgs, run as storm};

@@ -8,6 +8,8 @@ use proto::order::v1::{
 };
 use tonic::transport::Channel;
 
+use crate::order::status_text;
+
 /// How long an order may take to its final state.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -23,8 +25,7 @@ pub(crate) struct Ordered {
 impl Ordered {
     /// `completed`, or `cancelled (out_of_stock)`.
     pub(crate) fn end(&self) -> String {
-        let name = self.status.as_str_name().trim_start_matches("ORDER_STATUS_").to_lowercase();
-        if self.reason.is_empty() { name } else { format!("{name} ({})", self.reason) }
+        status_text(self.status, &self.reason)
     }
 }
 

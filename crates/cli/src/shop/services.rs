@@ -8,7 +8,7 @@ use tokio::process::Child;
 
 use crate::{
     lab::{self, database_url},
-    local::State,
+    local::{Profile, State},
 };
 
 /// How many publishers: more than one, so that they share the shards.
@@ -35,6 +35,14 @@ pub(crate) struct Shop {
     /// Of inventory-service's gRPC.
     pub(crate) inventory: String,
     running: Vec<(Spec, Option<Child>)>,
+}
+
+/// What runs locally, with every database and topic that a shop needs.
+pub(crate) async fn ground(profile: &Profile) -> anyhow::Result<State> {
+    let state = State::running(profile)?;
+    lab::db_init(&state).await?;
+    lab::topic_create(&state).await?;
+    Ok(state)
 }
 
 /// Starts the whole shop and waits until orders are accepted. So many of 100 calls to the provider go wrong.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use futures::StreamExt;
 use proto::{
     inventory::v1::{RestockRequest, inventory_service_client::InventoryServiceClient},
@@ -12,13 +12,13 @@ use proto::{
 use tokio::sync::Mutex;
 
 use crate::{
-    lab::{self, MENU},
-    local::{Profile, State},
+    lab::MENU,
+    local::Profile,
     output::{line, note},
     verify::{self, Patience, at_rest},
 };
 
-use super::services::{Shop, open};
+use super::services::{Shop, ground, open};
 
 /// Customers that wait at the same time.
 const CUSTOMERS: usize = 50;
@@ -59,11 +59,7 @@ pub(crate) struct Args {
 
 /// Exit codes as of `brew verify`.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Some(state) = State::load(&args.profile)? else {
-        bail!("Postgres and Kafka do not run; `make up` starts them");
-    };
-    lab::db_init(&state).await?;
-    lab::topic_create(&state).await?;
+    let state = ground(&args.profile).await?;
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
     line(format_args!(
         "seed={seed} orders={} kills={} misbehave={} cancel={}",

@@ -12,10 +12,7 @@ use messaging::read_all;
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use crate::{
-    lab::{self, database_url},
-    local::State,
-};
+use crate::{lab, local::State};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -91,10 +88,10 @@ pub(crate) struct Evidence {
 
 impl Evidence {
     pub(crate) async fn gather(state: &State) -> anyhow::Result<Self> {
-        let orders = open(state, lab::ORDERS).await?;
-        let inventory = open(state, lab::INVENTORY).await?;
-        let payments = open(state, lab::PAYMENTS).await?;
-        let gateway = open(state, lab::GATEWAY).await?;
+        let orders = lab::open(state, lab::ORDERS).await?;
+        let inventory = lab::open(state, lab::INVENTORY).await?;
+        let payments = lab::open(state, lab::PAYMENTS).await?;
+        let gateway = lab::open(state, lab::GATEWAY).await?;
         let mut rows = Vec::new();
         for client in [&orders, &inventory, &payments] {
             rows.extend(outbox(client).await.context("read an outbox")?);
@@ -135,11 +132,6 @@ impl Evidence {
         }
         ends
     }
-}
-
-async fn open(state: &State, database: &str) -> anyhow::Result<Client> {
-    let client = lab::connect(&database_url(state.postgres_url()?, database)?).await;
-    client.with_context(|| format!("database {database}"))
 }
 
 async fn outbox(client: &Client) -> anyhow::Result<Vec<Row>> {

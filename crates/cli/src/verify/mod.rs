@@ -8,12 +8,11 @@ mod rest;
 
 use std::process::ExitCode;
 
-use anyhow::bail;
-use comfy_table::{ContentArrangement, Table, presets::UTF8_FULL_CONDENSED};
+use comfy_table::ContentArrangement;
 
 use crate::{
     local::{Profile, State},
-    output::{line, verdict},
+    output::{line, table, verdict},
 };
 
 pub(crate) use evidence::Evidence;
@@ -31,9 +30,7 @@ pub(crate) struct Args {
 
 /// Exit codes: 0 all hold, 1 at least one is broken, 2 not all could be looked at.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Some(state) = State::load(&args.profile)? else {
-        bail!("Postgres and Kafka do not run; `make up` starts them");
-    };
+    let state = State::running(&args.profile)?;
     let findings = match Evidence::gather(&state).await {
         Ok(evidence) => check(&evidence),
         Err(error) => {
@@ -60,8 +57,8 @@ pub(crate) fn exit_code(findings: &[Finding]) -> ExitCode {
 }
 
 pub(crate) fn show(findings: &[Finding]) {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
+    let mut table = table();
+    table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["", "invariant", "looked at", "first counterexamples"]);
     for finding in findings {
         let mark = match finding.verdict() {
