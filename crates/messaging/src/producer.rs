@@ -252,10 +252,8 @@ impl Producer {
                 warmed.insert((record.topic, partition));
             }
         }
-        let warmed: Vec<(String, usize)> =
-            warmed.into_iter().map(|(topic, partition)| (topic.to_owned(), partition)).collect();
         for (topic, partition) in warmed {
-            let partitions = self.warm.entry(topic).or_default();
+            let partitions = self.warm.entry(topic.to_owned()).or_default();
             if partitions.len() <= partition {
                 partitions.resize(partition + 1, None);
             }

@@ -24,7 +24,7 @@ pub use operate::{Action, Decider, Parked, decide, parked, pause};
 pub use session::{Session, SessionOptions};
 pub use settle::Settlement;
 pub use status::{Status, status};
-pub use wake::{Wake, listen, notify};
+pub use wake::{Wake, WakeOptions, listen, notify};
 
 /// How many shards there are. Frozen: a change would put one aggregate in two shards at once.
 pub const SHARDS: i16 = 64;

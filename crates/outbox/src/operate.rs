@@ -2,9 +2,11 @@
 //! written down with who and why, and holds the row's shard, so that no publisher is in the middle of it.
 
 use time::OffsetDateTime;
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::{Client, Row, Transaction};
 
 use crate::Error;
+
+const PARKED: &str = include_str!("../sql/parked.sql");
 
 /// A row that cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,22 +68,8 @@ pub struct Decider<'a> {
 /// # Errors
 /// The database's.
 pub async fn parked(client: &Client, limit: i64) -> Result<Vec<Parked>, Error> {
-    let rows = client.query(include_str!("../sql/parked.sql"), &[&limit]).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Parked {
-                outbox_id: row.try_get(0)?,
-                aggregate_id: row.try_get(1)?,
-                topic: row.try_get(2)?,
-                event_type: row.try_get(3)?,
-                parked: row.try_get(4)?,
-                reason: row.try_get(5)?,
-                attempts: row.try_get(6)?,
-                age_ms: row.try_get(7)?,
-                behind: row.try_get(8)?,
-            })
-        })
-        .collect()
+    let rows = client.query(PARKED, &[&None::<i64>, &limit]).await?;
+    rows.iter().map(|row| found(row).map(|found| found.head)).collect()
 }
 
 /// Does `action` to row `outbox_id`; with `dry_run`, nothing. Returns the row as it was, with what waited behind it.
@@ -145,30 +133,22 @@ async fn find(tx: &Transaction<'_>, outbox_id: i64) -> Result<Option<Found>, Err
         return Ok(None);
     }
     // A statement of its own: it sees what the shard's last holder has done.
-    let read = "
-        select o.aggregate_id, o.topic, coalesce(o.event_type, o.payload ->> 'type', 'unknown'),
-               o.parked_at is not null, coalesce(b.reason, o.last_error, ''), o.attempts::integer, o.created_at,
-               b.aggregate_id is not null,
-               (extract(epoch from clock_timestamp() - coalesce(b.since, o.parked_at)) * 1000)::bigint,
-               (select count(*) from outbox w where w.aggregate_id = o.aggregate_id and w.held and w.id <> o.id)
-          from outbox o
-          left join outbox_blocked b on b.outbox_id = o.id and b.created_at = o.created_at
-         where o.id = $1 and (o.parked_at is not null or b.aggregate_id is not null)";
-    let Some(row) = tx.query_opt(read, &[&outbox_id]).await? else { return Ok(None) };
-    let blocks: bool = row.try_get(7)?;
-    let behind: i64 = row.try_get(9)?;
+    tx.query_opt(PARKED, &[&outbox_id, &1_i64]).await?.as_ref().map(found).transpose()
+}
+
+fn found(row: &Row) -> Result<Found, Error> {
     let head = Parked {
-        outbox_id,
-        aggregate_id: row.try_get(0)?,
-        topic: row.try_get(1)?,
-        event_type: row.try_get(2)?,
-        parked: row.try_get(3)?,
-        reason: row.try_get(4)?,
-        attempts: row.try_get(5)?,
-        age_ms: row.try_get(8)?,
-        behind: if blocks { behind } else { 0 },
+        outbox_id: row.try_get(0)?,
+        aggregate_id: row.try_get(1)?,
+        topic: row.try_get(2)?,
+        event_type: row.try_get(3)?,
+        parked: row.try_get(4)?,
+        reason: row.try_get(5)?,
+        attempts: row.try_get(6)?,
+        age_ms: row.try_get(7)?,
+        behind: row.try_get(8)?,
     };
-    Ok(Some(Found { head, created_at: row.try_get(6)?, blocks }))
+    Ok(Found { head, created_at: row.try_get(9)?, blocks: row.try_get(10)? })
 }
 
 async fn unblock(tx: &Transaction<'_>, aggregate_id: &str, blocks: bool) -> Result<(), Error> {

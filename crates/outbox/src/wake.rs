@@ -5,6 +5,7 @@ use std::{convert::Infallible, time::Duration};
 
 use futures::{TryStreamExt, stream};
 use sea_orm::{ConnectionTrait, DatabaseConnection};
+use serde::Deserialize;
 use tokio::sync::watch;
 use tokio_postgres::AsyncMessage;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,14 @@ const CHANNEL: &str = "brew_outbox";
 
 /// At most one NOTIFY in this time. Every NOTIFY takes a lock of the whole server at its commit.
 const COALESCE: Duration = Duration::from_millis(10);
+
+/// How a writer wakes publishers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WakeOptions {
+    /// Whether publishers in other processes are woken after a commit.
+    pub notify: bool,
+}
 
 /// Says "something was committed" to everybody in this process who [subscribed](Self::subscribe).
 #[derive(Debug, Clone)]

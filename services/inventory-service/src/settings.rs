@@ -25,15 +25,7 @@ pub struct Settings {
     /// Topic names.
     pub topics: Topics,
     /// Wake-ups for publishers.
-    pub outbox: OutboxSettings,
-}
-
-/// Wake-ups for publishers.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OutboxSettings {
-    /// Whether publishers are woken after a commit.
-    pub notify: bool,
+    pub outbox: outbox::WakeOptions,
 }
 
 /// The gRPC port.

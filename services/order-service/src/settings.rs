@@ -27,17 +27,9 @@ pub struct Settings {
     /// Topic names.
     pub topics: Topics,
     /// Wake-ups for publishers.
-    pub outbox: OutboxSettings,
+    pub outbox: outbox::WakeOptions,
     /// The relay in this process.
     pub relay: RelaySettings,
-}
-
-/// Wake-ups for publishers.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OutboxSettings {
-    /// Whether publishers in other processes are woken after a commit.
-    pub notify: bool,
 }
 
 /// The relay in this process.

@@ -59,8 +59,8 @@ pub(crate) async fn end_offsets(state: &State, topic: &str) -> anyhow::Result<Ve
     Ok(ranges.into_iter().map(|range| range.end).collect())
 }
 
-/// On a broker that is not ours, our topics may hold somebody's records; the counts would be wrong, and a clean-up would
-/// delete them.
+/// On a broker that is not ours, our topics may hold somebody's records; the counts would be wrong, and a clean-up
+/// would delete them.
 pub(crate) async fn refuse_foreign_records(state: &State) -> anyhow::Result<()> {
     let there = topics(state.brokers()?).await?.contains_key(topic::ORDERS);
     if there && end_offsets(state, topic::ORDERS).await?.iter().sum::<i64>() > 0 {

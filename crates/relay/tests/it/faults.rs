@@ -23,6 +23,15 @@ async fn insert(database: &TestDatabase, aggregate: &str, topic: &str, count: u3
     database.client().await.batch_execute(&insert).await.unwrap();
 }
 
+/// A row of 32,000 bytes that no compression makes small.
+async fn insert_large(database: &TestDatabase, aggregate: &str, topic: &str) {
+    let noise = format!(
+        "insert into outbox (aggregate_id, topic, payload) select '{aggregate}', '{topic}',
+             to_jsonb(string_agg(md5(n::text), '')) from generate_series(1, 1000) n"
+    );
+    database.client().await.batch_execute(&noise).await.unwrap();
+}
+
 async fn pending(database: &TestDatabase) -> i64 {
     database.number("select count(*) from outbox where published_at is null").await
 }
@@ -91,11 +100,7 @@ async fn a_refused_record_stops_its_aggregate_and_no_other() {
     let topic = testkit::topic(&narrow, None).await;
     let database = testkit::database(outbox::migrations("shop")).await;
     insert(&database, "bad", &topic, 3).await;
-    let noise = format!(
-        "insert into outbox (aggregate_id, topic, payload) select 'bad', '{topic}',
-             to_jsonb(string_agg(md5(n::text), '')) from generate_series(1, 1000) n"
-    );
-    database.client().await.batch_execute(&noise).await.unwrap();
+    insert_large(&database, "bad", &topic).await;
     insert(&database, "bad", &topic, 3).await;
     for n in 0..20 {
         insert(&database, &format!("good-{n}"), &topic, 3).await;
@@ -133,11 +138,7 @@ async fn a_row_over_the_limit_is_parked_and_goes_first_when_it_is_redriven() {
     let kafka = testkit::kafka();
     let topic = testkit::topic(&kafka, None).await;
     let database = testkit::database(outbox::migrations("shop")).await;
-    let noise = format!(
-        "insert into outbox (aggregate_id, topic, payload) select 'bad', '{topic}',
-             to_jsonb(string_agg(md5(n::text), '')) from generate_series(1, 1000) n"
-    );
-    database.client().await.batch_execute(&noise).await.unwrap();
+    insert_large(&database, "bad", &topic).await;
     insert(&database, "bad", &topic, 300).await;
     for n in 0..20 {
         insert(&database, &format!("good-{n}"), &topic, 3).await;
