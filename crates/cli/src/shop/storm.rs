@@ -12,8 +12,8 @@ use proto::{
 use tokio::sync::Mutex;
 
 use crate::{
-    lab::MENU,
-    local::Profile,
+    lab::{self, MENU},
+    local::{Profile, State},
     output::{line, note},
     verify::{self, Patience, at_rest},
 };
@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// So many of 100 customers cancel as soon as they have ordered.
     #[arg(long, default_value_t = 0)]
     cancel: u64,
+    /// Publish no order before all are in (and cancelled, where so): a backlog, as after an outage of the publishers.
+    #[arg(long)]
+    backlog: bool,
     /// All orders are for one of this; several kinds if not given.
     #[arg(long)]
     sku: Option<String>,
@@ -69,12 +72,18 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let (Some(sku), Some(quantity)) = (&args.sku, args.restock) {
         restock(&shop.inventory, sku, quantity).await?;
     }
+    if args.backlog {
+        hold_orders_back(&state, true).await?;
+    }
     let orders = shop.orders.clone();
     let shop = Mutex::new(shop);
     let (accepted, killed) =
         tokio::join!(place_all(&orders, &args, seed), kill_some(&shop, args.kills, seed));
     let (accepted, killed) = (accepted?, killed?);
     line(format_args!("accepted={accepted}"));
+    if args.backlog {
+        hold_orders_back(&state, false).await?;
+    }
     for (name, count) in killed {
         line(format_args!("killed {name}={count}"));
     }
@@ -85,6 +94,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     verify::show(&findings);
     shop.into_inner().close().await?;
     Ok(verify::exit_code(&findings))
+}
+
+async fn hold_orders_back(state: &State, held: bool) -> anyhow::Result<()> {
+    let mut orders = lab::open(state, lab::ORDERS).await?;
+    let decider = outbox::Decider { who: "brew storm", why: "a backlog" };
+    outbox::pause(&mut orders, held, decider).await?;
+    Ok(())
 }
 
 async fn restock(address: &str, sku: &str, quantity: i32) -> anyhow::Result<()> {
