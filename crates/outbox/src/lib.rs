@@ -14,6 +14,7 @@ mod operate;
 mod session;
 mod settle;
 mod status;
+mod upkeep;
 mod wake;
 
 pub use append::{NewEvent, append, append_all};
@@ -24,6 +25,7 @@ pub use operate::{Action, Decider, Parked, decide, parked, pause};
 pub use session::{Session, SessionOptions};
 pub use settle::Settlement;
 pub use status::{Status, status};
+pub use upkeep::{Kept, Upkeep, keep};
 pub use wake::{Wake, WakeOptions, listen, notify};
 
 /// How many shards there are. Frozen: a change would put one aggregate in two shards at once.

@@ -19,5 +19,10 @@ pub fn migrations(source: &str) -> Vec<Migration> {
             include_str!("../migrations/0002_block_aggregates.up.sql"),
             include_str!("../migrations/0002_block_aggregates.down.sql"),
         ),
+        Migration::new(
+            "outbox_0003_count_pruned",
+            include_str!("../migrations/0003_count_pruned.up.sql"),
+            include_str!("../migrations/0003_count_pruned.down.sql"),
+        ),
     ]
 }

@@ -6,3 +6,4 @@ mod blocked;
 mod claim;
 mod plan;
 mod schema;
+mod upkeep;

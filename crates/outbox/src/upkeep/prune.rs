@@ -1,0 +1,105 @@
+//! Old partitions dropped.
+//!
+//! First locked, *then* looked at in a statement of its own: whoever looks first and locks later loses an event that is
+//! committed in between.
+
+use std::time::Duration;
+
+use time::OffsetDateTime;
+use tokio_postgres::{Client, Transaction};
+
+use super::{Kept, Upkeep, bounded, or_left};
+use crate::Error;
+
+pub(super) async fn prune(
+    client: &mut Client,
+    upkeep: Upkeep,
+    retention: Duration,
+    kept: &mut Kept,
+) -> Result<(), Error> {
+    let now: OffsetDateTime = client.query_one("select clock_timestamp()", &[]).await?.try_get(0)?;
+    let before = now - retention;
+    for row in client.query(include_str!("../../sql/partitions.sql"), &[]).await? {
+        let table: String = row.try_get(0)?;
+        // Its day must have ended so long ago, too.
+        let ended = "select $1::text < 'outbox_' || to_char($2::timestamptz at time zone 'UTC', 'YYYYMMDD')";
+        if !client.query_one(ended, &[&table, &before]).await?.try_get::<_, bool>(0)? {
+            continue;
+        }
+        let Some(rows) = settled_rows(client, &table, before).await? else { continue };
+        prune_one(client, upkeep, &table, rows, before, kept).await?;
+    }
+    Ok(())
+}
+
+/// How many rows there are, if all of them were settled before that time. Without a lock, so it may take its time; what
+/// comes later is settled later, which the look under the lock finds.
+async fn settled_rows(
+    client: &Client,
+    table: &str,
+    before: OffsetDateTime,
+) -> Result<Option<i64>, tokio_postgres::Error> {
+    let count = format!(
+        "select count(*), count(*) filter (where coalesce(published_at, discarded_at) < $1) from {table}"
+    );
+    let counted = client.query_one(&count, &[&before]).await?;
+    let (rows, settled): (i64, i64) = (counted.try_get(0)?, counted.try_get(1)?);
+    if rows != settled {
+        return Ok(None);
+    }
+    // For the look under the lock. A small index over a table that is written no more.
+    let index = format!(
+        "create index concurrently if not exists {table}_settled on {table} using brin (published_at, discarded_at)"
+    );
+    client.batch_execute(&index).await?;
+    Ok(Some(rows))
+}
+
+async fn prune_one(
+    client: &mut Client,
+    upkeep: Upkeep,
+    table: &str,
+    rows: i64,
+    before: OffsetDateTime,
+    kept: &mut Kept,
+) -> Result<(), Error> {
+    let tx = bounded(client, upkeep).await?;
+    let mut free = false;
+    let done = drop_if_settled(&tx, table, rows, before, &mut free).await;
+    if or_left(done, table, kept)? && free && or_left(tx.commit().await, table, kept)? {
+        kept.pruned.push((table.to_owned(), rows));
+    }
+    Ok(())
+}
+
+async fn drop_if_settled(
+    tx: &Transaction<'_>,
+    table: &str,
+    rows: i64,
+    before: OffsetDateTime,
+    free: &mut bool,
+) -> Result<(), tokio_postgres::Error> {
+    // The parent first, as everybody else does; dropping a partition needs it.
+    tx.batch_execute(&format!(
+        "set local enable_seqscan = off;
+         lock table only outbox in access exclusive mode;
+         lock table {table} in access exclusive mode"
+    ))
+    .await?;
+    // Each by an index: this is the time in which everybody waits.
+    let look = format!(
+        "select not exists (select from {table}
+                             where published_at is null and parked_at is null and discarded_at is null and not held)
+            and not exists (select from {table} where held)
+            and not exists (select from {table} where parked_at is not null)
+            and not exists (select from {table} where published_at >= $1)
+            and not exists (select from {table} where discarded_at >= $1)"
+    );
+    *free = tx.query_one(&look, &[&before]).await?.try_get(0)?;
+    if *free {
+        tx.batch_execute(&format!("drop table {table}")).await?;
+        let note = "insert into outbox_prunes (partition, rows) values ($1, $2)";
+        tx.execute(note, &[&table, &rows]).await?;
+    }
+    Ok(())
+}
