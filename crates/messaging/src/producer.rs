@@ -7,13 +7,9 @@
 
 mod acks;
 mod failure;
+mod topics;
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeSet, HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 
 use rdkafka::{
     config::FromClientConfigAndContext,
@@ -22,15 +18,12 @@ use rdkafka::{
 };
 use tokio::time::Instant;
 
-use crate::{Error, KafkaOptions, partition_of};
+use crate::{Error, KafkaOptions};
 
 pub use acks::Ack;
 use acks::Acks;
 pub use failure::{ProducerFailure, RefusedReason};
-
-/// The broker forgets an idle producer after `producer.id.expiration.ms` (one day by default); a partition that was
-/// silent for so long is treated as new.
-const WARM_FOR: Duration = Duration::from_secs(3600);
+use topics::{Place, Topics};
 
 /// What the broker adds to a record, generously.
 const OVERHEAD_BYTES: usize = 1024;
@@ -65,9 +58,7 @@ pub struct Producer {
     inner: Option<Arc<ThreadedProducer<Acks>>>,
     acks: Acks,
     options: KafkaOptions,
-    partitions: HashMap<String, usize>,
-    /// Per topic and partition: when the last ack came.
-    warm: HashMap<String, Vec<Option<Instant>>>,
+    topics: Topics,
 }
 
 impl Producer {
@@ -79,13 +70,8 @@ impl Producer {
         let acks = Acks::default();
         let inner = ThreadedProducer::from_config_and_context(&options.producer(client_id), acks.clone())
             .map_err(Error::kafka("make a producer"))?;
-        let mut producer = Self {
-            inner: Some(Arc::new(inner)),
-            acks,
-            options: options.clone(),
-            partitions: HashMap::new(),
-            warm: HashMap::new(),
-        };
+        let mut producer =
+            Self { inner: Some(Arc::new(inner)), acks, options: options.clone(), topics: Topics::default() };
         match producer.refresh_topics(timeout).await {
             Ok(()) => Ok(producer),
             Err(error) => {
@@ -103,24 +89,19 @@ impl Producer {
         let Some(inner) = self.inner.clone() else { return Ok(()) };
         let found = tokio::task::spawn_blocking(move || {
             let metadata = inner.client().fetch_metadata(None, timeout)?;
-            Ok::<_, rdkafka::error::KafkaError>(
-                metadata
-                    .topics()
-                    .iter()
-                    .filter(|topic| topic.error().is_none() && !topic.partitions().is_empty())
-                    .map(|topic| (topic.name().to_owned(), topic.partitions().len()))
-                    .collect(),
-            )
+            let there = metadata.topics().iter().filter(|topic| topic.error().is_none());
+            let counted = there.map(|topic| (topic.name().to_owned(), topic.partitions().len()));
+            Ok::<Vec<_>, rdkafka::error::KafkaError>(counted.collect())
         })
         .await?;
-        self.partitions = found.map_err(|_| Error::BrokerAway(self.options.brokers.clone()))?;
+        self.topics.found(found.map_err(|_| Error::BrokerAway(self.options.brokers.clone()))?);
         Ok(())
     }
 
     /// How many partitions a topic has, as last asked; none if there is no such topic.
     #[must_use]
     pub fn partitions(&self, topic: &str) -> Option<usize> {
-        self.partitions.get(topic).copied()
+        self.topics.partitions(topic)
     }
 
     /// Sends `records` and waits for their acks, or the first error, or `deadline`. Records of one key are
@@ -130,7 +111,8 @@ impl Producer {
     pub async fn send(&mut self, records: &[Record<'_>], deadline: Instant) -> SendOutcome {
         let mut outcome = SendOutcome { acks: Vec::new(), refused: Vec::new(), failure: None };
         self.acks.begin(records.len());
-        let (first, rest) = self.split_cold(records, &mut outcome.refused);
+        let places = self.topics.places(records.iter().map(|record| (record.topic, record.key)));
+        let (first, rest) = self.split_cold(records, &places, &mut outcome.refused);
         let mut held: BTreeSet<(&str, &[u8])> = BTreeSet::new();
         for phase in [first, rest] {
             if phase.is_empty() {
@@ -144,7 +126,7 @@ impl Producer {
             }
         }
         outcome.acks = self.acks.take();
-        self.check(records, &mut outcome);
+        self.check(&places, &mut outcome);
         outcome
     }
 
@@ -161,45 +143,38 @@ impl Producer {
     fn split_cold(
         &self,
         records: &[Record<'_>],
+        places: &[Option<Place>],
         refused: &mut Vec<(usize, RefusedReason)>,
     ) -> (Vec<usize>, Vec<usize>) {
         let mut held: BTreeSet<(&str, &[u8])> = BTreeSet::new();
-        let mut going_first: BTreeSet<(&str, usize)> = BTreeSet::new();
-        let (mut first, mut rest) = (Vec::new(), Vec::new());
-        for (position, record) in records.iter().enumerate() {
-            if held.contains(&(record.topic, record.key)) {
+        let mut going_first: BTreeSet<Place> = BTreeSet::new();
+        let (mut first, mut rest) = (Vec::new(), Vec::with_capacity(records.len()));
+        let now = Instant::now();
+        for (position, (record, place)) in records.iter().zip(places).enumerate() {
+            if !held.is_empty() && held.contains(&(record.topic, record.key)) {
                 continue;
             }
-            let partitions = match self.sendable(record) {
-                Ok(partitions) => partitions,
+            match self.sendable(record, *place) {
+                Ok(place) if !self.topics.is_warm(place, now) && going_first.insert(place) => {
+                    first.push(position);
+                }
+                Ok(_) => rest.push(position),
                 Err(reason) => {
                     refused.push((position, reason));
                     held.insert((record.topic, record.key));
-                    continue;
                 }
-            };
-            let partition = partition_of(record.key, partitions);
-            if !self.is_warm(record.topic, partition) && going_first.insert((record.topic, partition)) {
-                first.push(position);
-            } else {
-                rest.push(position);
             }
         }
         (first, rest)
     }
 
-    fn sendable(&self, record: &Record<'_>) -> Result<usize, RefusedReason> {
+    fn sendable(&self, record: &Record<'_>, place: Option<Place>) -> Result<Place, RefusedReason> {
         let headers: usize = record.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         let bytes = record.key.len() + record.payload.len() + headers + OVERHEAD_BYTES;
         if bytes > self.options.max_message_bytes {
             return Err(RefusedReason::TooLarge { bytes, limit: self.options.max_message_bytes });
         }
-        self.partitions(record.topic).ok_or(RefusedReason::UnknownTopic)
-    }
-
-    fn is_warm(&self, topic: &str, partition: usize) -> bool {
-        let last = self.warm.get(topic).and_then(|partitions| *partitions.get(partition)?);
-        last.is_some_and(|since| since.elapsed() < WARM_FOR)
+        place.ok_or(RefusedReason::UnknownTopic)
     }
 
     fn enqueue<'a>(
@@ -233,7 +208,7 @@ impl Producer {
 
     /// What only shows after a batch: fatal errors that no record tells of, and records in another partition than
     /// reckoned (then "alone in its partition" was not true).
-    fn check(&mut self, records: &[Record<'_>], outcome: &mut SendOutcome) {
+    fn check(&mut self, places: &[Option<Place>], outcome: &mut SendOutcome) {
         if let Some(inner) = &self.inner
             && let Some((code, reason)) = inner.client().fatal_error()
             // A refused record is fatal to the producer too, and says more.
@@ -242,22 +217,16 @@ impl Producer {
             outcome.failure = Some(ProducerFailure::Fatal(format!("{code:?}: {reason}")));
         }
         let now = Instant::now();
-        let mut warmed: HashSet<(&str, usize)> = HashSet::new();
-        for (record, ack) in records.iter().zip(&outcome.acks) {
+        for (place, ack) in places.iter().zip(&outcome.acks) {
             let Some(ack) = ack else { continue };
-            let reckoned = self.partitions(record.topic).map(|count| partition_of(record.key, count));
-            if reckoned.and_then(|partition| i32::try_from(partition).ok()) != Some(ack.partition) {
-                outcome.failure.get_or_insert(ProducerFailure::PartitionsChanged);
-            } else if let Some(partition) = reckoned {
-                warmed.insert((record.topic, partition));
+            match place {
+                Some(place) if usize::try_from(ack.partition) == Ok(place.partition) => {
+                    self.topics.warmed(*place, now);
+                }
+                _ => {
+                    outcome.failure.get_or_insert(ProducerFailure::PartitionsChanged);
+                }
             }
-        }
-        for (topic, partition) in warmed {
-            let partitions = self.warm.entry(topic.to_owned()).or_default();
-            if partitions.len() <= partition {
-                partitions.resize(partition + 1, None);
-            }
-            partitions[partition] = Some(now);
         }
     }
 }

@@ -29,18 +29,24 @@ const COUNT: usize = SHARDS as usize;
 /// What one session knows.
 #[derive(Debug)]
 pub(crate) struct Bounds {
-    /// Nothing at or below it is to be sent.
-    low: [i64; COUNT],
-    epoch: [i64; COUNT],
-    proof: Option<Proof>,
+    shards: [Bound; COUNT],
     walking: bool,
     next_walk: Instant,
 }
 
-/// First pending ids by shard, which become bounds when every transaction up to `after` has ended.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Bound {
+    /// Nothing at or below it is to be sent.
+    low: i64,
+    /// In this epoch of the shard.
+    epoch: i64,
+    proof: Option<Proof>,
+}
+
+/// A first pending id, which becomes a bound when every transaction up to `after` has ended.
+#[derive(Debug, Clone, Copy)]
 struct Proof {
-    first: BTreeMap<i16, i64>,
+    first: i64,
     after: Option<i64>,
     /// They have: the look that comes now is the second.
     ended: bool,
@@ -48,77 +54,79 @@ struct Proof {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self {
-            low: [0; COUNT],
-            epoch: [0; COUNT],
-            proof: None,
-            walking: false,
-            next_walk: Instant::now() + WALK_EVERY,
-        }
+        let shards = [Bound::default(); COUNT];
+        Self { shards, walking: false, next_walk: Instant::now() + WALK_EVERY }
     }
 }
 
 impl Bounds {
-    /// For a look at all shards: their bounds and epochs, in their order. Decides whether this look and the claim
-    /// after it are a walk.
+    /// For a look at all shards: their bounds and epochs, in their order.
     pub(crate) fn all(&mut self) -> (Vec<i64>, Vec<i64>) {
-        self.walking = Instant::now() >= self.next_walk;
-        let low = if self.walking { vec![0; COUNT] } else { self.low.to_vec() };
-        (low, self.epoch.to_vec())
+        self.walk_if_due();
+        let low = |shard: &Bound| if self.walking { 0 } else { shard.low };
+        (self.shards.iter().map(low).collect(), self.shards.iter().map(|shard| shard.epoch).collect())
     }
 
     /// For a fetch: the bounds of `shards`.
     pub(crate) fn of(&self, shards: &[i16]) -> Vec<i64> {
-        let bound =
-            |shard: &i16| if self.walking { 0 } else { self.low.get(index(*shard)).copied().unwrap_or(0) };
-        shards.iter().map(bound).collect()
+        shards.iter().map(|shard| if self.walking { 0 } else { self.low(*shard) }).collect()
     }
 
     /// A claim has begun: its transaction's id, and the oldest transaction that has not ended.
     pub(crate) fn begun(&mut self, transaction: i64, oldest: i64) {
-        let Some(proof) = &mut self.proof else { return };
-        match proof.after {
-            None => proof.after = Some(transaction),
-            Some(after) => proof.ended = oldest > after,
+        self.walk_if_due();
+        for proof in self.shards.iter_mut().filter_map(|shard| shard.proof.as_mut()) {
+            match proof.after {
+                None => proof.after = Some(transaction),
+                Some(after) => proof.ended = oldest > after,
+            }
         }
     }
 
     /// Of a locked shard: rows have become pending again since the epoch that is known here.
     pub(crate) fn locked(&mut self, shard: i16, epoch: i64) {
-        let (Some(low), Some(known)) = (self.low.get_mut(index(shard)), self.epoch.get_mut(index(shard)))
-        else {
-            return;
-        };
-        if *known != epoch {
-            (*low, *known) = (0, epoch);
-            if let Some(proof) = &mut self.proof {
-                proof.first.remove(&shard);
+        if let Some(known) = self.shards.get_mut(index(shard)).filter(|known| known.epoch != epoch) {
+            *known = Bound { low: 0, epoch, proof: None };
+        }
+    }
+
+    /// A fetch from `shards` has found these first pending ids, by shard, and took so long. If it was `cut`, a shard
+    /// without an id may have one.
+    pub(crate) fn seen(&mut self, shards: &[i16], first: &BTreeMap<i16, i64>, cut: bool, took: Duration) {
+        self.walked(took);
+        for shard in shards {
+            let Some(bound) = self.shards.get_mut(index(*shard)) else { continue };
+            let now = first.get(shard).copied();
+            if cut && now.is_none() {
+                continue;
+            }
+            if let Some(proof) = bound.proof.take_if(|proof| proof.ended)
+                && now.is_none_or(|now| now >= proof.first)
+            {
+                bound.low = bound.low.max(proof.first - 1);
+            }
+            if let (None, Some(first)) = (bound.proof, now) {
+                bound.proof = Some(Proof { first, after: None, ended: false });
             }
         }
     }
 
-    /// A fetch from `shards` has found these first pending ids, by shard, and took so long.
-    pub(crate) fn seen(&mut self, shards: &[i16], first: BTreeMap<i16, i64>, took: Duration) {
+    /// A look at all shards that found nothing, or a fetch, has ended, and took so long.
+    pub(crate) fn walked(&mut self, took: Duration) {
         if self.walking {
             self.walking = false;
             self.next_walk = Instant::now() + WALK_EVERY.max(took * WALK_SHARE);
-        }
-        if let Some(proof) = self.proof.take_if(|proof| proof.ended) {
-            for (shard, bound) in proof.first.into_iter().filter(|(shard, _)| shards.contains(shard)) {
-                let nothing_below = first.get(&shard).is_none_or(|now| *now >= bound);
-                if let Some(low) = self.low.get_mut(index(shard)).filter(|_| nothing_below) {
-                    *low = (*low).max(bound - 1);
-                }
-            }
-        }
-        if self.proof.is_none() && !first.is_empty() {
-            self.proof = Some(Proof { first, after: None, ended: false });
         }
     }
 
     /// The bound of one shard.
     pub(crate) fn low(&self, shard: i16) -> i64 {
-        self.low.get(index(shard)).copied().unwrap_or(0)
+        self.shards.get(index(shard)).map_or(0, |shard| shard.low)
+    }
+
+    /// The looks from here to the next fetch are without bounds, when it is time.
+    fn walk_if_due(&mut self) {
+        self.walking = Instant::now() >= self.next_walk;
     }
 }
 
@@ -134,7 +142,7 @@ mod tests {
 
     fn look(bounds: &mut Bounds, transaction: i64, oldest: i64, first: i64) -> i64 {
         bounds.begun(transaction, oldest);
-        bounds.seen(&SHARDS, BTreeMap::from([(7, first)]), Duration::ZERO);
+        bounds.seen(&SHARDS, &BTreeMap::from([(7, first)]), false, Duration::ZERO);
         bounds.low(7)
     }
 
@@ -166,8 +174,19 @@ mod tests {
         look(&mut bounds, 49, 49, 100);
         look(&mut bounds, 50, 49, 110);
         bounds.begun(51, 51);
-        bounds.seen(&[6], BTreeMap::new(), Duration::ZERO);
+        bounds.seen(&[6], &BTreeMap::new(), false, Duration::ZERO);
         assert_eq!(bounds.low(7), 0);
+        assert_eq!(look(&mut bounds, 52, 52, 120), 99, "but keeps what was seen of it");
+    }
+
+    #[test]
+    fn a_shard_that_the_limit_cut_off_is_not_proved() {
+        let mut bounds = Bounds::default();
+        look(&mut bounds, 49, 49, 100);
+        look(&mut bounds, 50, 49, 110);
+        bounds.begun(51, 51);
+        bounds.seen(&SHARDS, &BTreeMap::from([(6, 90)]), true, Duration::ZERO);
+        assert_eq!(bounds.low(7), 0, "90 of shard 7 may have come late");
     }
 
     #[test]

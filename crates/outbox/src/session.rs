@@ -1,6 +1,6 @@
 //! A relay's own connection to an outbox.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postgres_native_tls::{MakeTlsConnector, TlsStream};
 use tokio_postgres::{Client, Config, Connection, Socket, Statement};
@@ -75,8 +75,11 @@ impl Session {
     /// # Errors
     /// The session is of no more use.
     pub async fn pending_shards(&mut self) -> Result<Vec<i16>, Error> {
-        let (low, epoch) = self.bounds.all();
+        let ((low, epoch), began) = (self.bounds.all(), Instant::now());
         let rows = self.client.query(&self.statements.pending_shards, &[&low, &epoch]).await?;
+        if rows.is_empty() {
+            self.bounds.walked(began.elapsed());
+        }
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 

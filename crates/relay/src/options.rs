@@ -116,7 +116,7 @@ mod tests {
     fn good() -> Options {
         Options {
             batch_size: 2000,
-            max_shards: 16,
+            max_shards: 32,
             poll_min_ms: 2,
             poll_max_ms: 50,
             send_deadline_ms: 5_000,

@@ -83,6 +83,8 @@ pub struct Worker {
     /// Where the next claim begins looking for shards.
     start: i16,
     batch: usize,
+    /// The last claim was.
+    full: bool,
     deadline_ms: u64,
     topics_asked: Instant,
 }
@@ -103,6 +105,7 @@ impl Worker {
             producer,
             start: 0,
             batch,
+            full: false,
             deadline_ms,
             topics_asked,
         }
@@ -119,7 +122,8 @@ impl Worker {
             Some(session) => session,
             None => Session::connect(&self.options.session(&self.source)).await?,
         };
-        let mut pending = session.pending_shards().await?;
+        // After a full claim there is more, most likely everywhere.
+        let mut pending = if self.full { (0..SHARDS).collect() } else { session.pending_shards().await? };
         pending.retain(|shard| *shard < SHARDS / 2 || !seeded(Bug::LeavesShards));
         if pending.is_empty() {
             self.session = Some(session);
@@ -138,6 +142,7 @@ impl Worker {
         let claim = session.claim(&pending, self.start, limits).await?;
         // Behind the last row, not a fixed step on: with a step, shards behind one whose row fails may never be
         // the first.
+        self.full = claim.len() >= self.batch;
         self.start = (claim.last_shard()?.unwrap_or(self.start) + 1) % SHARDS;
         let turn = self.publish(claim, producer).await;
         if !matches!(turn, Err(TurnError::Outbox(_))) {

@@ -38,7 +38,9 @@ enum Command {
     },
 }
 
-#[tokio::main]
+// One thread: workers wait for the database and the broker most of the time, and hopping between threads costs more
+// than a second one brings. The Kafka client has threads of its own.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let mut settings = settings::load(args.config.as_deref())?;
