@@ -20,10 +20,11 @@ pub async fn retentions(
     let asked: Vec<ResourceSpecifier<'_>> =
         topics.iter().map(|topic| ResourceSpecifier::Topic(topic)).collect();
     let how = AdminOptions::new().request_timeout(Some(timeout));
-    let found = admin_client(options)?
-        .describe_configs(&asked, &how)
-        .await
-        .map_err(Error::kafka("ask for topic configurations"))?;
+    let admin = admin_client(options)?;
+    let found = admin.describe_configs(&asked, &how).await;
+    // Ending a client blocks for a while.
+    tokio::task::spawn_blocking(move || drop(admin)).await?;
+    let found = found.map_err(Error::kafka("ask for topic configurations"))?;
     let mut kept = BTreeMap::new();
     for (topic, resource) in topics.iter().zip(found) {
         let problem = |problem: String| Error::Configuration { topic: topic.clone(), problem };
