@@ -6,7 +6,7 @@ use rdkafka::admin::{AdminOptions, ConfigResource, OwnedResourceSpecifier, Resou
 
 use crate::{Error, KafkaOptions, admin::admin_client};
 
-const TIMEOUT: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How many milliseconds the broker keeps the records of each of `topics`; none: for ever.
 ///
@@ -51,7 +51,7 @@ fn kept_ms(topic: &ConfigResource) -> Result<Option<u64>, String> {
     Ok(u64::try_from(ms).ok())
 }
 
-/// What asks for the [`retentions`] of `topics`, each time it is called, for at most five seconds.
+/// What asks for the [`retentions`] of `topics`, each time it is called, for at most three seconds.
 pub fn retention_asker(options: &KafkaOptions, topics: &[String]) -> impl Fn() -> RetentionFuture + use<> {
     let (options, topics) = (options.clone(), topics.to_owned());
     move || {
