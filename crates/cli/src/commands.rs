@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{demo, dual_write, end_offsets, lab, load, local, order, outbox, shop, stock, verify};
+use crate::{demo, dlq, dual_write, end_offsets, lab, load, local, order, outbox, shop, stock, verify};
 
 /// Brew at a terminal: orders, stock, outboxes, local infrastructure, the lab, the demo, the storm and the check of
 /// everything.
@@ -25,6 +25,9 @@ enum Command {
     /// Look at the services' outboxes.
     #[command(subcommand)]
     Outbox(outbox::Command),
+    /// Look at records that consumers could not apply, and put them back.
+    #[command(subcommand)]
+    Dlq(dlq::Command),
     /// How many records each partition of each topic has had.
     EndOffsets(end_offsets::Args),
     /// Postgres and Kafka on this machine: with Docker where it runs, without where it does not.
@@ -57,6 +60,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Order(args) => order::run(args).await,
         Command::Stock(args) => stock::run(args).await,
         Command::Outbox(command) => outbox::run(command).await,
+        Command::Dlq(command) => dlq::run(command).await,
         Command::EndOffsets(args) => end_offsets::run(args).await,
         Command::Local(command) => local::run(command).await,
         Command::Lab(command) => lab::run(command).await,

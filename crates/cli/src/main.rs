@@ -2,6 +2,7 @@
 
 mod commands;
 mod demo;
+mod dlq;
 mod dual_write;
 mod end_offsets;
 mod lab;

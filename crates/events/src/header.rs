@@ -28,3 +28,6 @@ pub const DEAD_AT: &str = "dead-letter-at";
 pub const DEAD_ORIGIN: &str = "dead-letter-origin";
 /// On a dead letter: who gave it up.
 pub const DEAD_CONSUMER: &str = "dead-letter-consumer";
+
+/// On a record that was put back from a dead letter topic: `topic/partition/offset` where it first stood.
+pub const REDRIVEN_FROM: &str = "redriven-from";

@@ -5,6 +5,7 @@ mod envelope;
 pub mod header;
 mod ids;
 mod payload;
+mod place;
 pub mod topic;
 
 pub use envelope::{DecodeError, Envelope};
@@ -14,3 +15,4 @@ pub use payload::{
     PaymentAuthorized, PaymentCaptureFailed, PaymentCaptured, PaymentDeclined, PaymentRefunded,
     PaymentVoided, RejectedLine, ReservedLine, StockCommitted, StockRejected, StockReleased, StockReserved,
 };
+pub use place::{Place, PlaceError};

@@ -247,7 +247,7 @@ fn has_no_leader_yet(error: &KafkaError) -> bool {
     )
 }
 
-fn admin_client(options: &KafkaOptions) -> Result<AdminClient<DefaultClientContext>, Error> {
+pub(crate) fn admin_client(options: &KafkaOptions) -> Result<AdminClient<DefaultClientContext>, Error> {
     options.client("brew-admin").create().map_err(Error::kafka("make an admin client"))
 }
 

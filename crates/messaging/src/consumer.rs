@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{DeadLetters, Error, KafkaOptions, Received, admin};
 
-use apply::Applied;
 pub use apply::ApplyError;
+use apply::{Applied, Ends};
 use source::{Collected, Source};
 
 const TOPICS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,6 +30,8 @@ pub struct ConsumerOptions {
     pub batch_max_records: usize,
     /// How long to wait for more records once there is one.
     pub batch_wait_ms: u64,
+    /// Whether the later records of an aggregate wait behind its dead letter; false: they are applied without it.
+    pub dead_letter_aggregates_wait: bool,
 }
 
 /// When to stop.
@@ -50,10 +52,28 @@ pub struct Consumption {
     pub dead_letters: u64,
 }
 
+/// A record of a batch that was not applied because it waits behind a dead letter of its aggregate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldBack {
+    /// Which one of the batch.
+    pub position: usize,
+    /// Behind what.
+    pub reason: String,
+}
+
+impl HeldBack {
+    /// Those of a batch that wait; `reasons` says of each one, in order, behind what, or nothing.
+    pub fn of(reasons: impl IntoIterator<Item = Option<String>>) -> Vec<Self> {
+        let told = reasons.into_iter().enumerate();
+        told.filter_map(|(position, reason)| Some(Self { position, reason: reason? })).collect()
+    }
+}
+
 /// A member of a consumer group.
 pub struct Consumer {
     source: Source,
     dead: DeadLetters,
+    aggregates_wait: bool,
 }
 
 impl Consumer {
@@ -62,7 +82,8 @@ impl Consumer {
     /// # Errors
     /// Settings that make no consumer.
     pub fn new(kafka: &KafkaOptions, options: &ConsumerOptions, name: &str) -> Result<Self, Error> {
-        Ok(Self { source: Source::new(kafka, options, name)?, dead: DeadLetters::new(kafka, name) })
+        let (source, dead) = (Source::new(kafka, options, name)?, DeadLetters::new(kafka, name));
+        Ok(Self { source, dead, aggregates_wait: options.dead_letter_aggregates_wait })
     }
 
     /// Reads batches until `mode` or `shutdown` says stop. `decode` turns a record into something to apply, or says
@@ -74,30 +95,36 @@ impl Consumer {
     /// does so with pauses, without losing the partitions; [bad data](ApplyError::Data) splits the batch until
     /// the bad record stands alone and becomes a dead letter.
     ///
+    /// With `dead_letter_aggregates_wait`, `gave_up` hears of each such record, and notes it durably, before anything
+    /// later of its aggregate is given to `apply`. What `apply` then returns as held back, and has noted in its
+    /// transaction, becomes dead letters too.
+    ///
     /// # Errors
     /// The client's fatal ones. A record that is neither applied nor a dead letter is never committed.
-    pub async fn run<T, E, A, F>(
+    pub async fn run<T, E, A, F, G, H>(
         mut self,
         decode: impl Fn(&Received) -> Result<T, E>,
         apply: A,
+        gave_up: G,
         mode: ConsumeMode,
         shutdown: CancellationToken,
     ) -> Result<Consumption, Error>
     where
         E: Display,
         A: Fn(Vec<Arc<T>>) -> F,
-        F: Future<Output = Result<(), ApplyError>>,
+        F: Future<Output = Result<Vec<HeldBack>, ApplyError>>,
+        G: Fn(Received) -> H,
+        H: Future<Output = Result<(), ApplyError>>,
     {
+        let gave_up = self.aggregates_wait.then_some(&gave_up);
         let mut total = Consumption::default();
         loop {
             let records = match self.source.collect(mode, &shutdown).await? {
                 Collected::Records(records) => records,
                 Collected::End => break,
             };
-            let applied =
-                apply::batch(&records, (&decode, &apply), (&mut self.source, &mut self.dead), &shutdown)
-                    .await?;
-            match applied {
+            let ends = Ends { source: &mut self.source, dead: &mut self.dead, shutdown: &shutdown };
+            match apply::batch(&records, (&decode, &apply, gave_up), ends).await? {
                 Applied::All { dead_letters } => {
                     total.records += records.len() as u64;
                     total.dead_letters += dead_letters;

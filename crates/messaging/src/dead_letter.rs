@@ -30,51 +30,65 @@ impl DeadLetters {
         Self { options, consumer: consumer.to_owned(), producer: None }
     }
 
-    /// Writes `record` to its dead letter topic: same key, value and headers, plus why, when, whence and who. Tries
-    /// until the broker has it.
+    /// Writes records to their dead letter topics, each with its reason: same key, value and headers, plus why, when,
+    /// whence and who. Tries until the broker has them all. Of one aggregate they are written in the order given.
     ///
     /// # Errors
-    /// [`Error::DeadLetter`] when `shutdown` comes first: the record must then not be committed.
+    /// [`Error::DeadLetter`] when `shutdown` comes first: none of the records must then be committed.
     pub async fn write(
         &mut self,
-        record: &Received,
-        reason: &str,
+        records: &[(&Received, String)],
         shutdown: &CancellationToken,
     ) -> Result<(), Error> {
-        let place = record.place();
+        let mut left: Vec<&(&Received, String)> = records.iter().collect();
         for delay in backoff() {
-            match self.try_write(record, reason).await {
-                Ok(()) => {
-                    tracing::warn!(%place, reason, "dead letter");
-                    return Ok(());
-                }
-                Err(why) => tracing::error!(%place, reason, why, "dead letter not written, trying again"),
-            }
+            let failure = self.try_write(&mut left).await;
+            let Some((record, reason)) = left.first() else { return Ok(()) };
+            let (place, failure) = (record.place(), failure.unwrap_or_default());
+            tracing::error!(%place, reason, failure, left = left.len(), "dead letter not written, trying again");
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
                 () = shutdown.cancelled() => break,
             }
         }
-        Err(Error::DeadLetter(place))
+        Err(Error::DeadLetter(left.first().map(|(record, _)| record.place().to_string()).unwrap_or_default()))
     }
 
-    async fn try_write(&mut self, record: &Received, reason: &str) -> Result<(), String> {
+    /// Takes out of `left` what the broker has; returns why there is a rest.
+    async fn try_write(&mut self, left: &mut Vec<&(&Received, String)>) -> Option<String> {
+        if left.is_empty() {
+            return None;
+        }
         let mut producer = match self.producer.take() {
             Some(producer) => producer,
-            None => Producer::connect(&self.options, "brew-dead-letters", ACK_TIMEOUT)
-                .await
-                .map_err(|error| error.to_string())?,
+            None => match Producer::connect(&self.options, "brew-dead-letters", ACK_TIMEOUT).await {
+                Ok(producer) => producer,
+                Err(error) => return Some(error.to_string()),
+            },
         };
-        let topic = topic::dead_letter(&record.topic, &self.consumer);
-        let letter = letter(record, &topic, reason, &self.consumer);
-        let sent = producer.send(&[letter], Instant::now() + ACK_TIMEOUT).await;
-        if sent.acks.first().is_some_and(Option::is_some) && sent.failure.is_none() {
+        let topics: Vec<String> =
+            left.iter().map(|(record, _)| topic::dead_letter(&record.topic, &self.consumer)).collect();
+        let letters: Vec<Record<'_>> = left
+            .iter()
+            .zip(&topics)
+            .map(|((record, reason), topic)| letter(record, topic, reason, &self.consumer))
+            .collect();
+        let sent = producer.send(&letters, Instant::now() + ACK_TIMEOUT).await;
+        let mut acks = sent.acks.iter();
+        left.retain(|(record, reason)| {
+            let written = acks.next().is_some_and(Option::is_some);
+            if written {
+                tracing::warn!(place = %record.place(), reason, "dead letter");
+            }
+            !written
+        });
+        if left.is_empty() && sent.failure.is_none() {
             self.producer = Some(producer);
-            return Ok(());
+            return None;
         }
         producer.retire().await;
         let refused = sent.refused.first().map(|(_, reason)| reason.to_string());
-        Err(sent.failure.map(|failure| failure.to_string()).or(refused).unwrap_or_default())
+        sent.failure.map(|failure| failure.to_string()).or(refused)
     }
 }
 
@@ -85,7 +99,7 @@ fn letter<'a>(record: &'a Received, topic: &'a str, reason: &str, consumer: &'a 
     let reason: String = reason.chars().take(1000).collect();
     headers.push((header::DEAD_REASON, Cow::Owned(reason.into_bytes())));
     headers.push((header::DEAD_AT, Cow::Owned(now.into_bytes())));
-    headers.push((header::DEAD_ORIGIN, Cow::Owned(record.place().into_bytes())));
+    headers.push((header::DEAD_ORIGIN, Cow::Owned(record.place().to_string().into_bytes())));
     headers.push((header::DEAD_CONSUMER, Cow::Borrowed(consumer.as_bytes())));
     Record { topic, key: &record.key, payload: &record.payload, headers }
 }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use events::{DecodeError, Envelope, Event};
+use events::{DecodeError, Envelope, Event, Place};
 
 use crate::Received;
 
@@ -19,8 +19,10 @@ pub struct Delivery {
     pub envelope: Envelope,
     /// What it says.
     pub event: Event,
-    /// `topic/partition/offset`.
-    pub place: String,
+    /// Where it stands.
+    pub place: Place,
+    /// Where it first stood: elsewhere, if it was put back from a dead letter topic.
+    pub first_place: Place,
 }
 
 impl Delivery {
@@ -34,7 +36,7 @@ impl Delivery {
             return Err(DecodeError::AggregateMismatch);
         }
         let event = envelope.decode(&record.payload)?;
-        Ok(Self { envelope, event, place: record.place() })
+        Ok(Self { envelope, event, place: record.place(), first_place: record.first_place() })
     }
 }
 
@@ -50,11 +52,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a batch that was applied; `new` says of each event whether it took effect now. Prints an `INSERT`
-    /// or `DUP` line for each if `print`.
-    pub fn applied(&self, batch: &[Arc<Delivery>], new: &[bool], print: bool) {
+    /// Counts a batch that was applied; `new` says of each event whether it took effect now, or nothing if it was held
+    /// back. Prints an `INSERT` or `DUP` line for each if `print`.
+    pub fn applied(&self, batch: &[Arc<Delivery>], new: impl IntoIterator<Item = Option<bool>>, print: bool) {
         for (delivery, new) in batch.iter().zip(new) {
-            let count = if *new { &self.inserted } else { &self.skipped };
+            let Some(new) = new else { continue };
+            let count = if new { &self.inserted } else { &self.skipped };
             count.fetch_add(1, Relaxed);
             if print {
                 let envelope = &delivery.envelope;
@@ -62,7 +65,7 @@ impl Tally {
                 let _gone = writeln!(
                     std::io::stdout().lock(),
                     "{} outbox_id={} aggregate={} type={} at={}",
-                    if *new { "INSERT" } else { "DUP" },
+                    if new { "INSERT" } else { "DUP" },
                     envelope.outbox_id,
                     envelope.aggregate_id,
                     envelope.event_type,

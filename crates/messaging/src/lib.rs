@@ -10,8 +10,12 @@ mod partition;
 mod producer;
 mod reader;
 mod received;
+mod redrive;
+mod retention;
 
-pub use consumer::{ApplyError, ConsumeMode, Consumer, ConsumerOptions, Consumption, wait_for_topics};
+pub use consumer::{
+    ApplyError, ConsumeMode, Consumer, ConsumerOptions, Consumption, HeldBack, wait_for_topics,
+};
 pub use dead_letter::DeadLetters;
 pub use delivery::{Delivery, Tally};
 pub use embedded::EmbeddedBroker;
@@ -20,6 +24,8 @@ pub use partition::partition_of;
 pub use producer::{Ack, Producer, ProducerFailure, Record, RefusedReason, SendOutcome};
 pub use reader::read_all;
 pub use received::Received;
+pub use redrive::{Letter, dead_letters, redrive};
+pub use retention::{RetentionFuture, retention_asker, retentions};
 
 /// What went wrong with Kafka.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +50,14 @@ pub enum Error {
         found: usize,
         /// What the settings say.
         declared: usize,
+    },
+    /// A topic's configuration could not be read.
+    #[error("topic `{topic}`: {problem}")]
+    Configuration {
+        /// Which topic.
+        topic: String,
+        /// What is wrong with it.
+        problem: String,
     },
     /// A topic that should be there is not.
     #[error("topic `{0}` is not there")]

@@ -1,5 +1,6 @@
 //! A record as it came, free of the client library.
 
+use events::{Place, header};
 use rdkafka::{Message, message::BorrowedMessage, message::Headers};
 
 /// A record that was read from a topic.
@@ -50,9 +51,41 @@ impl Received {
             .and_then(|(_, value)| std::str::from_utf8(value).ok())
     }
 
-    /// `topic/partition/offset`.
+    /// Where it stands.
     #[must_use]
-    pub fn place(&self) -> String {
-        format!("{}/{}/{}", self.topic, self.partition, self.offset)
+    pub fn place(&self) -> Place {
+        Place { topic: self.topic.clone(), partition: self.partition, offset: self.offset }
+    }
+
+    /// Where it first stood: here, unless it was put back from a dead letter topic. What decides the order within an
+    /// aggregate.
+    #[must_use]
+    pub fn first_place(&self) -> Place {
+        first_place(&self.headers, self.place())
+    }
+
+    /// Its outbox id, if it has one.
+    #[must_use]
+    pub fn outbox_id(&self) -> Option<i64> {
+        self.header(header::OUTBOX_ID)?.parse().ok()
+    }
+
+    /// Whose record it is, by its key; none if no aggregate can be named so.
+    #[must_use]
+    pub fn aggregate(&self) -> Option<&str> {
+        let key = std::str::from_utf8(&self.key).ok()?;
+        let good = !key.is_empty() && key.len() <= 1024 && !key.contains('\0');
+        good.then_some(key)
+    }
+}
+
+/// Where a record with these headers first stood that now stands at `here`. A place in another partition says nothing
+/// about the order in this one.
+pub(crate) fn first_place(headers: &[(String, Vec<u8>)], here: Place) -> Place {
+    let told = headers.iter().rfind(|(name, _)| name == header::REDRIVEN_FROM);
+    let told = told.and_then(|(_, value)| std::str::from_utf8(value).ok()?.parse::<Place>().ok());
+    match told {
+        Some(first) if first.topic == here.topic && first.partition == here.partition => first,
+        _ => here,
     }
 }

@@ -53,7 +53,7 @@ impl From<Error> for ApplyError {
         let text = telemetry::chain(&error);
         match error {
             Error::Database(source)
-            | Error::Inbox(inbox::Error::Accept(source))
+            | Error::Inbox(inbox::Error::Accept(source) | inbox::Error::Waits(source))
             | Error::Outbox(outbox::Error::Append(source))
             | Error::Connect(database::Error::Database(source)) => match database::failure(&source) {
                 database::Failure::Conflict => Self::Conflict(text),
@@ -64,6 +64,7 @@ impl From<Error> for ApplyError {
             // What is too large now is too large later.
             Error::Outbox(outbox::Error::TooLarge { .. }) => Self::Data(text),
             Error::Outbox(_)
+            | Error::Inbox(_)
             | Error::Kafka(_)
             | Error::Runtime(_)
             | Error::NoSku(_)

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use messaging::{ConsumeMode, Consumer, Delivery, Tally, wait_for_topics};
+use messaging::{ConsumeMode, Consumer, Delivery, Tally, retention_asker, wait_for_topics};
 use outbox::Wake;
 use proto::inventory::v1::inventory_service_server::InventoryServiceServer;
 use runtime::{Health, Supervisor, serve_admin};
@@ -44,6 +44,8 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let db = database::connect(&settings.database).await?;
+    let ask = retention_asker(&settings.kafka, &settings.consumer.topics);
+    let lawful = inbox::check(&settings.inbox, &ask).await?;
     let health = Health::default();
     health.not_ready("topics", "not looked at yet");
     let grace = Duration::from_millis(settings.drain_grace_ms);
@@ -60,6 +62,8 @@ pub async fn serve(
     if settings.outbox.notify {
         tasks.spawn("notify", outbox::notify(db.clone(), wake.clone(), servers.clone()));
     }
+    let pruning = inbox::keep_pruned(db.clone(), NAME, settings.inbox.clone(), ask, lawful, servers.clone());
+    tasks.spawn("inbox", pruning);
     let mode = if options.exit_when_idle { ConsumeMode::UntilIdle } else { ConsumeMode::Forever };
     let (pool, counts) = (db.clone(), Arc::clone(&tally));
     tasks.spawn("consumer", async move {
@@ -70,10 +74,12 @@ pub async fn serve(
         wait_for_topics(&settings.kafka, &settings.consumer, told, &shutdown).await;
         let consumer = Consumer::new(&settings.kafka, &settings.consumer, NAME)?;
         let apply = |batch: Vec<Arc<Delivery>>| {
-            let (db, topic) = (pool.clone(), settings.topics.inventory.clone());
-            consumer::apply(db, topic, options.print_records, Arc::clone(&counts), wake.clone(), batch)
+            let (db, topic, counts) = (pool.clone(), settings.topics.inventory.clone(), Arc::clone(&counts));
+            let waits = settings.consumer.dead_letter_aggregates_wait;
+            consumer::apply(db, topic, options.print_records, waits, counts, wake.clone(), batch)
         };
-        let done = consumer.run(Delivery::decode, apply, mode, shutdown).await?;
+        let gave_up = |record| consumer::gave_up(pool.clone(), record);
+        let done = consumer.run(Delivery::decode, apply, gave_up, mode, shutdown).await?;
         counts.dead_letters.fetch_add(done.dead_letters, Relaxed);
         servers.cancel();
         Ok::<(), messaging::Error>(())

@@ -22,6 +22,8 @@ pub struct Settings {
     pub kafka: KafkaOptions,
     /// How they are read.
     pub consumer: ConsumerOptions,
+    /// How long it is remembered which were applied.
+    pub inbox: inbox::Options,
     /// Topic names.
     pub topics: Topics,
     /// Wake-ups for publishers.

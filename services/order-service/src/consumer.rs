@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use messaging::{ApplyError, Delivery, Tally};
+use inbox::{Accepted, Arrival};
+use messaging::{ApplyError, Delivery, HeldBack, Received, Tally};
 use outbox::Wake;
 use runtime::fault::{CrashPoint, crash_if_armed};
 use sea_orm::DatabaseConnection;
 
-use crate::app::apply_answers;
+use crate::{Error, app::apply_answers};
 
 /// Names this consumer in `processed_outbox_ids` and in dead letter topics.
 pub(crate) const NAME: &str = "order-service";
@@ -15,16 +16,29 @@ pub(crate) const NAME: &str = "order-service";
 pub(crate) async fn apply(
     db: DatabaseConnection,
     topic: String,
+    aggregates_wait: bool,
     tally: Arc<Tally>,
     wake: Wake,
     batch: Vec<Arc<Delivery>>,
-) -> Result<(), ApplyError> {
-    let events: Vec<_> = batch.iter().map(|one| (&one.envelope, &one.event)).collect();
-    let new = apply_answers(&db, NAME, &topic, &events).await?;
+) -> Result<Vec<HeldBack>, ApplyError> {
+    let events: Vec<_> = batch.iter().map(|one| (arrival(one, aggregates_wait), &one.event)).collect();
+    let accepted = apply_answers(&db, NAME, &topic, &events).await?;
     crash_if_armed(CrashPoint::AfterCommitBeforeOffset, || {
         format!("{} event(s) took effect, no offset is committed", batch.len())
     });
     wake.wake();
-    tally.applied(&batch, &new, false);
-    Ok(())
+    tally.applied(&batch, accepted.iter().map(Accepted::is_new), false);
+    Ok(HeldBack::of(accepted.iter().map(Accepted::waits)))
+}
+
+fn arrival(one: &Delivery, aggregates_wait: bool) -> Arrival<'_> {
+    Arrival { envelope: &one.envelope, first_place: aggregates_wait.then_some(&one.first_place) }
+}
+
+/// Notes that what follows `record` in its aggregate waits.
+pub(crate) async fn gave_up(db: DatabaseConnection, record: Received) -> Result<(), ApplyError> {
+    let Some(aggregate) = record.aggregate() else { return Ok(()) };
+    let (place, outbox_id) = (record.first_place(), record.outbox_id());
+    let noted = inbox::note_dead_letter(&db, NAME, aggregate, &place, outbox_id).await;
+    noted.map_err(|error| Error::from(error).into())
 }

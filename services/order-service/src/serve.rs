@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use messaging::{ConsumeMode, Consumer, Delivery, Tally, wait_for_topics};
+use messaging::{ConsumeMode, Consumer, Delivery, Tally, retention_asker, wait_for_topics};
 use outbox::Wake;
 use proto::order::v1::order_service_server::OrderServiceServer;
 use relay::{Mode, Setup, Source, Target};
@@ -74,7 +74,7 @@ pub async fn serve(
         tasks.spawn("relay", publish(&settings, health.clone(), wake.clone(), shutdown.clone()));
     }
     if settings.orders.background {
-        background(&mut tasks, &settings, &db, (health, wake), &shutdown);
+        background(&mut tasks, &settings, &db, (health, wake), &shutdown).await?;
     }
     let ending = shutdown.clone();
     tasks.spawn("grpc", async move {
@@ -112,14 +112,20 @@ fn publish(
     async move { relay::run(setup, shutdown).await.map(drop) }
 }
 
-/// The consumer of answers, and the sweeper of overdue orders.
-fn background(
+/// The consumer of answers, the pruning of what it remembers, and the sweeper of overdue orders.
+async fn background(
     tasks: &mut Supervisor,
     settings: &Settings,
     db: &DatabaseConnection,
     (health, wake): (Health, Wake),
     shutdown: &CancellationToken,
-) {
+) -> Result<(), Error> {
+    let ask = retention_asker(&settings.kafka, &settings.consumer.topics);
+    let lawful = inbox::check(&settings.inbox, &ask).await?;
+    let remembered = settings.inbox.clone();
+    let pruning = inbox::keep_pruned(db.clone(), NAME, remembered, ask, lawful, shutdown.clone());
+    tasks.spawn("inbox", pruning);
+
     health.not_ready("topics", "not looked at yet");
     let interval = Duration::from_millis(settings.orders.sweep_interval_ms);
     let topic = settings.topics.orders.clone();
@@ -136,9 +142,12 @@ fn background(
         let tally = Arc::new(Tally::default());
         let apply = |batch: Vec<Arc<Delivery>>| {
             let topic = settings.topics.orders.clone();
-            consumer::apply(db.clone(), topic, Arc::clone(&tally), wake.clone(), batch)
+            let waits = settings.consumer.dead_letter_aggregates_wait;
+            consumer::apply(db.clone(), topic, waits, Arc::clone(&tally), wake.clone(), batch)
         };
-        consumer.run(Delivery::decode, apply, ConsumeMode::Forever, shutdown).await?;
+        let gave_up = |record| consumer::gave_up(db.clone(), record);
+        consumer.run(Delivery::decode, apply, gave_up, ConsumeMode::Forever, shutdown).await?;
         Ok::<(), messaging::Error>(())
     });
+    Ok(())
 }

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use messaging::{ConsumeMode, Consumer, Delivery, Tally, wait_for_topics};
+use messaging::{ConsumeMode, Consumer, Delivery, Tally, retention_asker, wait_for_topics};
 use outbox::Wake;
 use proto::payment::v1::payment_service_server::PaymentServiceServer;
 use runtime::{Health, Supervisor, serve_admin};
@@ -30,6 +30,8 @@ const MAX_STREAMS: u32 = 256;
 /// Settings that make no pool, client, consumer or server; a task that failed.
 pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
     let db = database::connect(&settings.database).await?;
+    let ask = retention_asker(&settings.kafka, &settings.consumer.topics);
+    let lawful = inbox::check(&settings.inbox, &ask).await?;
     let health = Health::default();
     health.not_ready("topics", "not looked at yet");
     let mut tasks = Supervisor::new(shutdown.clone());
@@ -55,6 +57,8 @@ pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<()
     for _ in 0..settings.gateway.workers.max(1) {
         tasks.spawn("gateway worker", worker.clone().run(shutdown.clone()));
     }
+    let pruning = inbox::keep_pruned(db.clone(), NAME, settings.inbox.clone(), ask, lawful, shutdown.clone());
+    tasks.spawn("inbox", pruning);
     let grace = Duration::from_millis(settings.drain_grace_ms);
     let pool = db.clone();
     tasks.spawn("consumer", async move {
@@ -65,8 +69,11 @@ pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<()
         wait_for_topics(&settings.kafka, &settings.consumer, told, &shutdown).await;
         let consumer = Consumer::new(&settings.kafka, &settings.consumer, NAME)?;
         let tally = Arc::new(Tally::default());
-        let apply = |batch: Vec<Arc<Delivery>>| consumer::apply(pool.clone(), Arc::clone(&tally), batch);
-        consumer.run(Delivery::decode, apply, ConsumeMode::Forever, shutdown).await?;
+        let waits = settings.consumer.dead_letter_aggregates_wait;
+        let apply =
+            |batch: Vec<Arc<Delivery>>| consumer::apply(pool.clone(), waits, Arc::clone(&tally), batch);
+        let gave_up = |record| consumer::gave_up(pool.clone(), record);
+        consumer.run(Delivery::decode, apply, gave_up, ConsumeMode::Forever, shutdown).await?;
         Ok::<(), messaging::Error>(())
     });
     tasks.run(grace).await?;

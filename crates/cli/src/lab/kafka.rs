@@ -19,7 +19,7 @@ const WEEK_MS: i64 = 7 * 24 * 3600 * 1000;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Consumers that have a dead letter topic, with the topic that they read.
-const CONSUMERS: [(&str, &str); 4] = [
+pub(crate) const CONSUMERS: [(&str, &str); 4] = [
     (topic::ORDERS, "inventory-service"),
     (topic::ORDERS, "payment-service"),
     (topic::INVENTORY, "order-service"),

@@ -169,7 +169,7 @@ async fn records(state: &State) -> anyhow::Result<(Vec<Record>, BTreeSet<Uuid>)>
         .map(|found| {
             let text = |name| found.header(name).unwrap_or_default().to_owned();
             Record {
-                place: found.place(),
+                place: found.place().to_string(),
                 topic: found.topic.clone(),
                 partition: found.partition,
                 source: text(header::OUTBOX_SOURCE),

@@ -2,8 +2,10 @@
 //! them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
+use events::{header, topic};
+use messaging::{KafkaOptions, Producer, Record};
 use tokio::process::Command;
 
 const BREW: &str = env!("CARGO_BIN_EXE_brew");
@@ -57,6 +59,7 @@ fn starting_with(text: &str, prefix: &str) -> usize {
 async fn the_lab_and_the_storms() {
     let lab = Lab::new();
     every_number_of_the_lab_comes_out(&lab).await;
+    a_dead_letter_is_listed_shown_redriven_and_discarded(&lab).await;
     services_killed_at_random(&lab).await;
     a_provider_that_misbehaves(&lab).await;
     five_hundred_orders_for_a_hundred_cakes(&lab).await;
@@ -181,6 +184,58 @@ async fn every_number_of_the_lab_comes_out(lab: &Lab) {
         assert!(ends.lines().last().unwrap().ends_with(&format!(" {}", count + batch)), "{ends}");
         lab.brew("local reset").await;
     }
+}
+
+async fn a_dead_letter_is_listed_shown_redriven_and_discarded(lab: &Lab) {
+    const LETTERS: &str = "brew.orders.v1.inventory-service.dlq";
+    for step in ["local up", "lab db-init", "lab topic-create"] {
+        lab.brew(step).await;
+    }
+    let listed = async |filter: &str| -> Vec<serde_json::Value> {
+        serde_json::from_str(&lab.brew(&format!("dlq list --json{filter}")).await).unwrap()
+    };
+    assert_eq!(listed("").await, [] as [serde_json::Value; 0]);
+    poison(lab).await;
+    assert!(lab.brew("lab run-consumer").await.ends_with("dead_letters=1\n"));
+
+    let letter = listed("").await.pop().unwrap();
+    assert_eq!((&letter["key"], &letter["outbox_id"]), (&"order-7".into(), &7.into()));
+    assert!(letter["why"].as_str().unwrap().contains("payload cannot be read"), "{letter}");
+    assert_eq!(listed(" --of payment-service").await, [] as [serde_json::Value; 0]);
+    let at = letter["at"].as_str().unwrap();
+    let shown = lab.brew(&format!("dlq show {LETTERS} {at}")).await;
+    assert!(shown.contains("payload      {") && shown.contains("event-type: order.created"), "{shown}");
+
+    assert!(lab.brew("dlq redrive --all --dry-run").await.starts_with("would redrive "));
+    assert!(lab.brew("dlq redrive --key order-7").await.starts_with(&format!("redrive {LETTERS} {at}, ")));
+    assert_eq!(listed("").await, [] as [serde_json::Value; 0]);
+    // It is as unreadable as before.
+    assert!(lab.brew("lab run-consumer").await.ends_with("dead_letters=1\n"));
+    let again = listed("").await.pop().unwrap();
+    assert_eq!(again["first_place"], letter["from"]);
+    assert_ne!(again["from"], letter["from"]);
+    let discard = format!("dlq discard --topic {LETTERS} {}", again["at"].as_str().unwrap());
+    assert_eq!(lab.ends(&discard, None).await.0, Some(1), "without a reason");
+    lab.brew(&format!("{discard} --why unreadable")).await;
+    assert_eq!(lab.ends(&format!("{discard} --why unreadable"), None).await.0, Some(1), "a second time");
+    lab.brew("local reset").await;
+}
+
+/// A record that no consumer can read.
+async fn poison(lab: &Lab) {
+    let kafka = KafkaOptions { brokers: lab.brokers.clone(), max_message_bytes: 1_000_000, partitions: 6 };
+    let timeout = Duration::from_secs(20);
+    let headers = vec![
+        (header::OUTBOX_ID, b"7".as_slice().into()),
+        (header::AGGREGATE_ID, b"order-7".as_slice().into()),
+        (header::OUTBOX_SOURCE, b"order-service".as_slice().into()),
+        (header::EVENT_ID, b"01890a5d-ac96-774b-bcce-b302099a8057".as_slice().into()),
+        (header::EVENT_TYPE, b"order.created".as_slice().into()),
+    ];
+    let record = Record { topic: topic::ORDERS, key: b"order-7", payload: b"{", headers };
+    let mut producer = Producer::connect(&kafka, "test", timeout).await.unwrap();
+    let sent = producer.send(&[record], tokio::time::Instant::now() + timeout).await;
+    assert!(sent.acks[0].is_some(), "{sent:?}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::{
 
 use events::{header, topic::dead_letter};
 use messaging::{
-    ApplyError, ConsumeMode, Consumer, ConsumerOptions, Consumption, Producer, Received, Record,
+    ApplyError, ConsumeMode, Consumer, ConsumerOptions, Consumption, HeldBack, Producer, Received, Record,
 };
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -32,19 +32,27 @@ async fn topic_with(payloads: &[&str]) -> String {
     topic
 }
 
-fn consumer(topic: &str) -> Consumer {
-    let options = ConsumerOptions {
+fn options(topic: &str) -> ConsumerOptions {
+    ConsumerOptions {
         group: format!("{topic}-group"),
         topics: vec![topic.to_owned()],
         batch_max_records: 100,
         batch_wait_ms: 50,
-    };
-    Consumer::new(&testkit::kafka(), &options, NAME).unwrap()
+        dead_letter_aggregates_wait: false,
+    }
+}
+
+fn consumer(topic: &str) -> Consumer {
+    Consumer::new(&testkit::kafka(), &options(topic), NAME).unwrap()
 }
 
 fn decode(record: &Received) -> Result<String, String> {
     let text = String::from_utf8(record.payload.clone()).map_err(|error| error.to_string())?;
     if text.starts_with("unreadable") { Err(format!("cannot read {text}")) } else { Ok(text) }
+}
+
+fn noted_nowhere(_: Received) -> std::future::Ready<Result<(), ApplyError>> {
+    std::future::ready(Ok(()))
 }
 
 /// Runs a consumer to the end of `topic`; `apply` is asked about each batch, and what it takes is returned in
@@ -59,10 +67,11 @@ async fn consume(
         if outcome.is_ok() {
             seen.lock().unwrap().extend(batch.iter().map(|text| text.to_string()));
         }
-        std::future::ready(outcome)
+        std::future::ready(outcome.map(|()| Vec::new()))
     };
+    let token = CancellationToken::new();
     let done =
-        consumer(topic).run(decode, apply, ConsumeMode::UntilIdle, CancellationToken::new()).await.unwrap();
+        consumer(topic).run(decode, apply, noted_nowhere, ConsumeMode::UntilIdle, token).await.unwrap();
     (seen.into_inner().unwrap(), done)
 }
 
@@ -138,8 +147,61 @@ async fn shutdown_while_away_commits_nothing() {
         stop.cancel();
         std::future::ready(Err(ApplyError::Unavailable("away".to_owned())))
     };
-    let done = consumer(&topic).run(decode, never, ConsumeMode::Forever, shutdown).await.unwrap();
+    let consumer = consumer(&topic);
+    let done = consumer.run(decode, never, noted_nowhere, ConsumeMode::Forever, shutdown).await.unwrap();
     assert_eq!(done.records, 0);
     let (seen, _) = consume(&topic, |_| Ok(())).await;
     assert_eq!(seen, ["a"]);
+}
+
+/// What waits behind a bad record becomes a dead letter with it, and whoever notes the bad one hears of it first.
+#[tokio::test]
+async fn nothing_of_an_aggregate_is_applied_before_its_dead_letter_is_noted() {
+    let topic = topic_with(&["a", "bad", "b", "unreadable", "c"]).await;
+    let (noted, applied, tries) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()), Mutex::new(0));
+    let apply = |batch: Vec<Arc<String>>| {
+        let noted = noted.lock().unwrap();
+        let outcome = if batch.iter().any(|text| text.as_str() == "bad") {
+            Err(ApplyError::Data("bad".to_owned()))
+        } else {
+            let waits = noted.iter().any(|one| one == "bad");
+            let reasons = batch.iter().map(|_| waits.then(|| "waits behind bad".to_owned()));
+            let held = HeldBack::of(reasons);
+            if held.is_empty() {
+                applied.lock().unwrap().extend(batch.iter().map(|text| text.to_string()));
+            }
+            Ok(held)
+        };
+        std::future::ready(outcome)
+    };
+    let gave_up = |record: Received| {
+        *tries.lock().unwrap() += 1;
+        // The first try fails: it is made again, and nothing else happens before.
+        let again = *tries.lock().unwrap() == 1;
+        if !again {
+            noted.lock().unwrap().push(String::from_utf8(record.payload).unwrap());
+        }
+        std::future::ready(if again { Err(ApplyError::Unavailable("away".to_owned())) } else { Ok(()) })
+    };
+    let options = ConsumerOptions { dead_letter_aggregates_wait: true, ..options(&topic) };
+    let consumer = Consumer::new(&testkit::kafka(), &options, NAME).unwrap();
+    let done = consumer
+        .run(decode, &apply, gave_up, ConsumeMode::UntilIdle, CancellationToken::new())
+        .await
+        .unwrap();
+    assert_eq!(done, Consumption { records: 5, dead_letters: 4 });
+    assert_eq!(*applied.lock().unwrap(), ["a"]);
+    assert_eq!(*noted.lock().unwrap(), ["unreadable", "bad"]);
+    let dead = testkit::read(&dead_letter(&topic, NAME)).await;
+    let dead: Vec<_> =
+        dead.iter().map(|one| (one.payload.as_slice(), one.header(header::DEAD_REASON))).collect();
+    assert_eq!(
+        dead,
+        [
+            (b"unreadable".as_slice(), Some("cannot read unreadable")),
+            (b"bad", Some("bad")),
+            (b"b", Some("waits behind bad")),
+            (b"c", Some("waits behind bad")),
+        ]
+    );
 }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use events::{
     CancelReason, Envelope, Event, EventId, OrderCancelled, OrderCreated, OrderId, OrderLine, OutboxId, Sku,
 };
+use inbox::{Accepted, Arrival};
 use inventory_service::app::apply_orders;
 use sea_orm::DatabaseConnection;
 use uuid::Uuid;
@@ -40,10 +41,11 @@ async fn apply(pool: &DatabaseConnection, events: [Event; 2]) {
         trace: BTreeMap::new(),
     };
     let envelopes: Vec<Envelope> = events.iter().map(envelope).collect();
-    let batch: Vec<(&Envelope, &Event)> = envelopes.iter().zip(&events).collect();
+    let arrived = |envelope| Arrival { envelope, first_place: None };
+    let batch: Vec<(Arrival<'_>, &Event)> = envelopes.iter().map(arrived).zip(&events).collect();
     // Not through the consumer, which would repeat a batch that lost against another: here none may lose.
-    let new = apply_orders(pool, CONSUMER, "answers", &batch).await.unwrap();
-    assert!(new.iter().all(|new| *new));
+    let accepted = apply_orders(pool, CONSUMER, "answers", &batch).await.unwrap();
+    assert!(accepted.iter().all(|one| *one == Accepted::New));
 }
 
 /// Each round, four batches at once over the same orders and skus, each in an order of its own.

@@ -6,5 +6,7 @@ mod identity;
 mod locks;
 mod poison;
 mod process;
+mod redrive;
+mod retention;
 mod shelf;
 mod stock;

@@ -44,10 +44,14 @@ impl Shelf {
 
     /// Consumes to the end of the topic, as a member of `group`.
     pub(crate) async fn consume(&self, group: &str) -> Sums {
+        self.consume_with(self.settings(group)).await
+    }
+
+    pub(crate) async fn consume_with(&self, settings: settings::Settings) -> Sums {
         let tally = Arc::new(Tally::default());
         let options = Options { exit_when_idle: true, print_records: false };
         let shutdown = CancellationToken::new();
-        serve(self.settings(group), options, Arc::clone(&tally), shutdown).await.unwrap();
+        serve(settings, options, Arc::clone(&tally), shutdown).await.unwrap();
         let count = |count: &std::sync::atomic::AtomicU64| count.load(Relaxed);
         (count(&tally.inserted), count(&tally.skipped), count(&tally.dead_letters))
     }

@@ -2,6 +2,7 @@
 //! transaction.
 
 use events::{Envelope, Event};
+use inbox::{Accepted, Arrival};
 use runtime::seeded::{Bug, seeded};
 use sea_orm::{DatabaseConnection, DatabaseTransaction, TransactionTrait};
 
@@ -13,9 +14,10 @@ use crate::{
 };
 
 /// Applies those of `batch` that `consumer` has not applied before, and appends what follows for `topic`. Returns,
-/// position by position, whether the event was new.
+/// position by position, what became of the event.
 ///
-/// Locks in one order: processed ids, orders by id; so two batches never wait in a circle.
+/// Locks in one order: letters that are waited behind, processed ids, orders by id; so two batches
+/// never wait in a circle.
 ///
 /// # Errors
 /// The database's; an answer about an order that there is not, or over another amount. Nothing of the batch has any
@@ -24,18 +26,19 @@ pub async fn apply_answers(
     db: &DatabaseConnection,
     consumer: &str,
     topic: &str,
-    batch: &[(&Envelope, &Event)],
-) -> Result<Vec<bool>, Error> {
+    batch: &[(Arrival<'_>, &Event)],
+) -> Result<Vec<Accepted>, Error> {
     let tx = db.begin().await?;
-    let envelopes: Vec<&Envelope> = batch.iter().map(|(envelope, _)| *envelope).collect();
-    let new = inbox::accept(&tx, consumer, &envelopes).await?;
+    let arrivals: Vec<Arrival<'_>> = batch.iter().map(|(arrival, _)| *arrival).collect();
+    let accepted = inbox::accept(&tx, consumer, &arrivals).await?;
+    let new = batch.iter().zip(&accepted).filter(|(_, accepted)| **accepted == Accepted::New);
     let events: Vec<(&Envelope, &Event)> =
-        batch.iter().zip(&new).filter(|(_, new)| **new).map(|(event, _)| *event).collect();
+        new.map(|((arrival, event), _)| (arrival.envelope, *event)).collect();
     if !events.is_empty() {
         apply(&tx, topic, &events).await?;
     }
     tx.commit().await?;
-    Ok(new)
+    Ok(accepted)
 }
 
 async fn apply(tx: &DatabaseTransaction, topic: &str, events: &[(&Envelope, &Event)]) -> Result<(), Error> {

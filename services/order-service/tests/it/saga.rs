@@ -6,6 +6,7 @@ use events::{
     Envelope, Event, EventId, OrderId, OutboxId, PaymentAuthorized, StockCommitted, header,
     topic::dead_letter,
 };
+use inbox::{Accepted, Arrival};
 use order_service::{Error, app};
 use proto::order::v1::{CancelOrderRequest, GetOrderRequest, OrderStatus};
 use sea_orm::DatabaseConnection;
@@ -58,7 +59,8 @@ fn envelope(number: u128, event: &Event) -> Envelope {
 
 async fn apply(pool: &DatabaseConnection, number: u128, event: &Event) -> Result<bool, Error> {
     let envelope = envelope(number, event);
-    Ok(app::apply_answers(pool, "order-service", "orders", &[(&envelope, event)]).await?[0])
+    let batch = [(Arrival { envelope: &envelope, first_place: None }, event)];
+    Ok(app::apply_answers(pool, "order-service", "orders", &batch).await?[0] == Accepted::New)
 }
 
 async fn told(database: &TestDatabase) -> Vec<String> {

@@ -2,32 +2,35 @@
 //! transaction. No call is made here.
 
 use events::{Envelope, Event};
+use inbox::{Accepted, Arrival};
 use sea_orm::{DatabaseConnection, DatabaseTransaction, TransactionTrait};
 
 use crate::{Error, domain::Payment, store};
 
-/// Applies those of `batch` that `consumer` has not applied before. Returns, position by position, whether the
-/// event was new.
+/// Applies those of `batch` that `consumer` has not applied before. Returns, position by position, what
+/// became of the event.
 ///
-/// Locks in one order: processed ids, payments by order; so two batches never wait in a circle.
+/// Locks in one order: letters that are waited behind, processed ids, payments by order; so two batches
+/// never wait in a circle.
 ///
 /// # Errors
 /// The database's, or an event that cannot be; nothing of the batch has any effect then.
 pub async fn apply_orders(
     db: &DatabaseConnection,
     consumer: &str,
-    batch: &[(&Envelope, &Event)],
-) -> Result<Vec<bool>, Error> {
+    batch: &[(Arrival<'_>, &Event)],
+) -> Result<Vec<Accepted>, Error> {
     let tx = db.begin().await?;
-    let envelopes: Vec<&Envelope> = batch.iter().map(|(envelope, _)| *envelope).collect();
-    let new = inbox::accept(&tx, consumer, &envelopes).await?;
+    let arrivals: Vec<Arrival<'_>> = batch.iter().map(|(arrival, _)| *arrival).collect();
+    let accepted = inbox::accept(&tx, consumer, &arrivals).await?;
+    let new = batch.iter().zip(&accepted).filter(|(_, accepted)| **accepted == Accepted::New);
     let events: Vec<(&Envelope, &Event)> =
-        batch.iter().zip(&new).filter(|(_, new)| **new).map(|(event, _)| *event).collect();
+        new.map(|((arrival, event), _)| (arrival.envelope, *event)).collect();
     if !events.is_empty() {
         apply(&tx, &events).await?;
     }
     tx.commit().await?;
-    Ok(new)
+    Ok(accepted)
 }
 
 async fn apply(tx: &DatabaseTransaction, events: &[(&Envelope, &Event)]) -> Result<(), Error> {

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use events::{
     CancelReason, Envelope, Event, EventId, OrderCancelled, OrderConfirmed, OrderCreated, OrderId, OutboxId,
 };
+use inbox::{Accepted, Arrival};
 use payment_service::{
     Error, app,
     domain::{Operation, Outcome, Status},
@@ -39,7 +40,8 @@ impl Desk {
             aggregate_id: event.order_id().to_string(),
             trace: BTreeMap::from([("traceparent".to_owned(), "00-a-b-01".to_owned())]),
         };
-        Ok(app::apply_orders(&self.pool, "payment-service", &[(&envelope, event)]).await?[0])
+        let arrival = Arrival { envelope: &envelope, first_place: None };
+        Ok(app::apply_orders(&self.pool, "payment-service", &[(arrival, event)]).await?[0] == Accepted::New)
     }
 
     /// Makes the call that is due, with this answer.

@@ -1,0 +1,1 @@
+drop index processed_outbox_ids_processed_at;

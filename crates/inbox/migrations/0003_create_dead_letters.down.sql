@@ -1,0 +1,2 @@
+drop table dead_letter_decisions;
+drop table dead_letter_waits;
