@@ -22,7 +22,7 @@ pub use claim::{Blocked, Claim, ClaimLimits, PendingRow};
 pub use explain::{Explanation, explain};
 pub use migrations::migrations;
 pub use operate::{Action, Decider, Parked, decide, parked, pause};
-pub use session::{Session, SessionOptions};
+pub use session::{Session, SessionOptions, connect};
 pub use settle::Settlement;
 pub use status::{Status, status};
 pub use upkeep::{Kept, Upkeep, keep};

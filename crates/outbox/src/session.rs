@@ -54,13 +54,7 @@ impl Session {
     /// # Errors
     /// A URL that cannot be read, a server that is away or refuses, an outbox that is not migrated.
     pub async fn connect(options: &SessionOptions) -> Result<Self, Error> {
-        let (client, connection) = connect(options).await?;
-        tokio::spawn(async move {
-            // The error reaches whoever uses the client; this task only moves bytes and ends with the client.
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "outbox session ended");
-            }
-        });
+        let client = connect(options).await?;
         let statements = Statements::prepare(&client).await?;
         let begin = format!(
             "begin isolation level read committed;{}set local idle_in_transaction_session_timeout = {};",
@@ -99,8 +93,23 @@ impl Session {
     }
 }
 
-/// Connects as a relay does.
-pub(crate) async fn connect(
+/// A connection as a relay has it, for [`keep`](crate::keep) and what people decide. Ends when dropped.
+///
+/// # Errors
+/// A URL that cannot be read, a server that is away or refuses.
+pub async fn connect(options: &SessionOptions) -> Result<Client, Error> {
+    let (client, connection) = connection(options).await?;
+    tokio::spawn(async move {
+        // The error reaches whoever uses the client; this task only moves bytes and ends with the client.
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "outbox session ended");
+        }
+    });
+    Ok(client)
+}
+
+/// Connects; the connection is the caller's to drive.
+pub(crate) async fn connection(
     options: &SessionOptions,
 ) -> Result<(Client, Connection<Socket, TlsStream<Socket>>), Error> {
     let mut config: Config = options.url.parse()?;

@@ -78,7 +78,7 @@ pub async fn notify(
 /// # Errors
 /// The connection's.
 pub async fn listen(options: &SessionOptions, wake: &Wake) -> Result<(), Error> {
-    let (client, mut connection) = session::connect(options).await?;
+    let (client, mut connection) = session::connection(options).await?;
     let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
     let pump = async {
         while let Some(message) = messages.try_next().await? {

@@ -8,12 +8,14 @@ mod ears;
 mod options;
 mod polling;
 mod records;
+mod upkeep;
 mod worker;
 
 pub use outbox::Wake;
 
 pub use options::{Options, Source, Target};
 pub use polling::{Mode, Report, Setup, run};
+pub use upkeep::{UpkeepOptions, upkeep};
 pub use worker::{Observer, Published, Turn, TurnError, Worker};
 
 /// What went wrong with the relay as a whole. What goes wrong in one turn is a [`TurnError`], and tried again.

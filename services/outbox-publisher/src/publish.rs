@@ -60,8 +60,21 @@ pub async fn publish(settings: Settings, options: Options, shutdown: Cancellatio
             "" => url.clone(),
             direct => direct.to_owned(),
         });
+        let source = Source { name: name.clone(), url, listen_url, workers: source.workers };
+        if mode == Mode::Forever {
+            let kept = relay::upkeep(
+                source.clone(),
+                settings.relay.clone(),
+                settings.upkeep.clone(),
+                relays.clone(),
+            );
+            tasks.spawn("upkeep", async move {
+                kept.await;
+                Ok::<(), relay::Error>(())
+            });
+        }
         let setup = Setup {
-            source: Source { name: name.clone(), url, listen_url, workers: source.workers },
+            source,
             target: target.clone(),
             options: settings.relay.clone(),
             mode,
@@ -86,6 +99,7 @@ pub async fn publish(settings: Settings, options: Options, shutdown: Cancellatio
 
 pub(crate) fn check(settings: &Settings) -> Result<(), Error> {
     settings.relay.validate()?;
+    settings.upkeep.validate()?;
     if settings.drain_grace_ms < settings.relay.drain_grace_ms {
         return Err(Error::Drain);
     }

@@ -21,6 +21,8 @@ pub struct Settings {
     pub sources: BTreeMap<String, SourceSettings>,
     /// How the relay works.
     pub relay: relay::Options,
+    /// How the outboxes' tables are kept.
+    pub upkeep: relay::UpkeepOptions,
 }
 
 /// One outbox.

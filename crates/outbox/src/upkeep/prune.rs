@@ -27,7 +27,10 @@ pub(super) async fn prune(
             continue;
         }
         let Some(rows) = settled_rows(client, &table, before).await? else { continue };
-        prune_one(client, upkeep, &table, rows, before, kept).await?;
+        let indexed = index(client, upkeep, &table).await;
+        if or_left(indexed, &table, kept)? {
+            prune_one(client, upkeep, &table, rows, before, kept).await?;
+        }
     }
     Ok(())
 }
@@ -44,15 +47,31 @@ async fn settled_rows(
     );
     let counted = client.query_one(&count, &[&before]).await?;
     let (rows, settled): (i64, i64) = (counted.try_get(0)?, counted.try_get(1)?);
-    if rows != settled {
-        return Ok(None);
-    }
-    // For the look under the lock. A small index over a table that is written no more.
-    let index = format!(
-        "create index concurrently if not exists {table}_settled on {table} using brin (published_at, discarded_at)"
-    );
-    client.batch_execute(&index).await?;
-    Ok(Some(rows))
+    Ok((rows == settled).then_some(rows))
+}
+
+/// For the look under the lock: a small index over a table that is written no more, made without blocking writers.
+async fn index(client: &Client, upkeep: Upkeep, table: &str) -> Result<(), tokio_postgres::Error> {
+    let valid = "select indisvalid from pg_index where indexrelid = to_regclass($1)";
+    let name = format!("{table}_settled");
+    let valid: Option<bool> = match client.query_opt(valid, &[&name]).await? {
+        Some(row) => Some(row.try_get(0)?),
+        None => None,
+    };
+    let made = async {
+        let timeout = format!("set lock_timeout = {}", upkeep.lock_timeout.as_millis());
+        client.batch_execute(&timeout).await?;
+        if valid == Some(false) {
+            // An earlier run gave up in the middle.
+            client.batch_execute(&format!("drop index {name}")).await?;
+        }
+        let create =
+            format!("create index concurrently {name} on {table} using brin (published_at, discarded_at)");
+        client.batch_execute(&create).await
+    };
+    let made = if valid == Some(true) { Ok(()) } else { made.await };
+    client.batch_execute("reset lock_timeout").await?;
+    made
 }
 
 async fn prune_one(

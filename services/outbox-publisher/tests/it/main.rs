@@ -151,3 +151,23 @@ async fn the_outbox_can_be_made_in_an_empty_database() {
     let records = testkit::read(&topic).await;
     assert_eq!(records[0].header(events::header::OUTBOX_SOURCE), Some("kiosk"));
 }
+
+#[tokio::test]
+async fn rows_move_to_partitions_of_their_days_while_they_are_published() {
+    let kafka = testkit::kafka();
+    let topic = testkit::topic(&kafka, None).await;
+    let database = filled("shop", &topic, 300).await;
+    let settings =
+        [("BREW__SOURCES__SHOP__URL", database.url.as_str()), ("BREW__KAFKA__BROKERS", &kafka.brokers)];
+    let service = Service::start(PROGRAM, &["--batch-size", "10"], &settings);
+    testkit::until("all is published, by day", async || {
+        let in_default = database.number("select count(*) from outbox_default").await;
+        (in_default == 0 && pending(&database).await == 0).then_some(())
+    })
+    .await;
+    service.signal(Signal::SIGTERM);
+    assert!(service.ended().await.success());
+    let history = history(&testkit::read(&topic).await);
+    assert_eq!((history.ids.len(), history.repeats), (300, 0));
+    assert_eq!(history.out_of_order(), [""; 0]);
+}
