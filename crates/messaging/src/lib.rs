@@ -5,6 +5,7 @@ mod consumer;
 mod dead_letter;
 mod delivery;
 mod embedded;
+mod ends;
 mod options;
 mod partition;
 mod producer;
@@ -15,10 +16,11 @@ pub use consumer::{ApplyError, ConsumeMode, Consumer, ConsumerOptions, Consumpti
 pub use dead_letter::DeadLetters;
 pub use delivery::{Delivery, Tally};
 pub use embedded::EmbeddedBroker;
+pub use ends::Ends;
 pub use options::KafkaOptions;
 pub use partition::partition_of;
 pub use producer::{Ack, Producer, ProducerFailure, Record, RefusedReason, SendOutcome};
-pub use reader::read_all;
+pub use reader::{fold, follow, read_all};
 pub use received::Received;
 
 /// What went wrong with Kafka.

@@ -5,3 +5,4 @@ mod consumer;
 mod false_ack;
 mod partitioner;
 mod producer;
+mod reader;
