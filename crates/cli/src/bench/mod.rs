@@ -18,6 +18,7 @@ mod seed;
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
+use clap::ValueEnum;
 
 use crate::output::{line, note};
 
@@ -30,8 +31,21 @@ use report::{Figures, Rates};
 /// Events that a publisher and a broker are warmed up with.
 const WARMUP: u64 = 50_000;
 
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Measure {
+    /// Drains, and the ceilings.
+    Rates,
+    Latency,
+    Consumer,
+    PlaceOrder,
+}
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Measure this; all if not given. May be repeated.
+    #[arg(long)]
+    only: Vec<Measure>,
     /// Events a drain.
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1000..=5_000_000))]
     events: u64,
@@ -82,29 +96,40 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if figures.hold() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+impl Args {
+    fn wants(&self, measure: Measure) -> bool {
+        self.only.is_empty() || self.only.contains(&measure)
+    }
+}
+
 async fn measure(ground: &Ground, args: &Args) -> anyhow::Result<Figures> {
-    let setting = ground.setting().await?;
     if cfg!(debug_assertions) {
         note("this is a debug build: its figures say nothing (`make bench` makes the other)");
     }
-    note("rates ...");
-    let rates = rates(ground, args).await?;
-    note("latency with NOTIFY ...");
-    let notified = latency::measure(ground, args, true).await?;
-    note("latency without NOTIFY ...");
-    let unnotified = latency::measure(ground, args, false).await?;
-    note("consumer ...");
-    let consumer = consumer::measure(ground, args).await?;
-    note("PlaceOrder ...");
-    let place_order = place_order::measure(ground, args).await?;
-    let backlog = match args.backlog {
-        Some(events) => {
-            note("backlog ...");
-            Some(backlog::measure(ground, args, events).await?)
-        }
-        None => None,
-    };
-    Ok(Figures { setting, rates, latency: vec![notified, unnotified], consumer, place_order, backlog })
+    let mut figures = Figures::of(ground.setting().await?);
+    if args.wants(Measure::Rates) {
+        note("rates ...");
+        figures.rates = Some(rates(ground, args).await?);
+    }
+    if args.wants(Measure::Latency) {
+        note("latency with NOTIFY ...");
+        figures.latency.push(latency::measure(ground, args, true).await?);
+        note("latency without NOTIFY ...");
+        figures.latency.push(latency::measure(ground, args, false).await?);
+    }
+    if args.wants(Measure::Consumer) {
+        note("consumer ...");
+        figures.consumer = Some(consumer::measure(ground, args).await?);
+    }
+    if args.wants(Measure::PlaceOrder) {
+        note("PlaceOrder ...");
+        figures.place_order = Some(place_order::measure(ground, args).await?);
+    }
+    if let Some(events) = args.backlog {
+        note("backlog ...");
+        figures.backlog = Some(backlog::measure(ground, args, events).await?);
+    }
+    Ok(figures)
 }
 
 /// The drain and its ceilings, in turns, so that they have the same machine.

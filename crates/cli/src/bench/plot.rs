@@ -22,12 +22,13 @@ pub(crate) fn draw(figures: &Figures, file: &Path) -> anyhow::Result<()> {
 type Area<'f> = DrawingArea<SVGBackend<'f>, plotters::coord::Shift>;
 
 fn drains(figures: &Figures, area: &Area<'_>) -> anyhow::Result<()> {
-    let rounds = figures.rates.drain.figures.iter().flat_map(|drained| &drained.rounds);
+    let Some(rates) = &figures.rates else { return Ok(()) };
+    let rounds = rates.drain.figures.iter().flat_map(|drained| &drained.rounds);
     let mut lines: Vec<(String, Vec<(f64, f64)>)> = (1..)
         .zip(rounds)
         .map(|(number, round)| (format!("drain {number}"), rate_over_time(&round.samples)))
         .collect();
-    let ceilings = [("fetch and mark", &figures.rates.fetch_and_mark), ("produce", &figures.rates.produce)];
+    let ceilings = [("fetch and mark", &rates.fetch_and_mark), ("produce", &rates.produce)];
     let end = highest(&lines, |(seconds, _)| *seconds);
     for (name, spans) in ceilings {
         let best = spans.iter().map(super::meter::Span::rate).fold(0.0, f64::max);
@@ -39,7 +40,13 @@ fn drains(figures: &Figures, area: &Area<'_>) -> anyhow::Result<()> {
         .x_label_area_size(40)
         .y_label_area_size(80)
         .build_cartesian_2d(0.0..end, 0.0..highest(&lines, |(_, rate)| *rate) * 1.05)?;
-    chart.configure_mesh().x_desc("seconds").y_desc("events/s").draw()?;
+    chart
+        .configure_mesh()
+        .max_light_lines(0)
+        .x_desc("seconds")
+        .y_desc("events/s")
+        .y_label_formatter(&|rate: &f64| format!("{rate:.0}"))
+        .draw()?;
     legend(&mut chart, &lines)
 }
 
@@ -75,9 +82,11 @@ fn latencies(figures: &Figures, area: &Area<'_>) -> anyhow::Result<()> {
         .build_cartesian_2d(0.0..3.5, (0.1..highest(&lines, |(_, ms)| *ms).max(1.0)).log_scale())?;
     chart
         .configure_mesh()
+        .max_light_lines(0)
+        .x_labels(4)
         .x_desc("so many of 100 were as fast, or faster")
         .y_desc("milliseconds")
-        .x_label_formatter(&|rare: &f64| format!("{:.3}", 100.0 * (1.0 - 10_f64.powf(-rare))))
+        .x_label_formatter(&|rare: &f64| format!("{:.1}", 100.0 * (1.0 - 10_f64.powf(-rare))))
         .draw()?;
     legend(&mut chart, &lines)
 }

@@ -32,19 +32,33 @@ pub(crate) struct Rates {
 #[derive(Serialize)]
 pub(crate) struct Figures {
     pub(crate) setting: Setting,
-    pub(crate) rates: Rates,
+    pub(crate) rates: Option<Rates>,
     pub(crate) latency: Vec<Checked<Latency>>,
-    pub(crate) consumer: Checked<Consumed>,
-    pub(crate) place_order: Cost,
+    pub(crate) consumer: Option<Checked<Consumed>>,
+    pub(crate) place_order: Option<Cost>,
     pub(crate) backlog: Option<Checked<Flatness>>,
 }
 
 impl Figures {
+    /// None yet.
+    pub(crate) fn of(setting: Setting) -> Self {
+        Self { setting, rates: None, latency: Vec::new(), consumer: None, place_order: None, backlog: None }
+    }
+
+    fn drained(&self) -> Option<&Drained> {
+        self.rates.as_ref()?.drain.figures.as_ref()
+    }
+
+    fn consumed(&self) -> Option<&Consumed> {
+        self.consumer.as_ref()?.figures.as_ref()
+    }
+
     fn checks(&self) -> Vec<(&'static str, &Check)> {
-        let mut checks = vec![("drain", &self.rates.drain.check)];
+        let mut checks = Vec::new();
+        checks.extend(self.rates.iter().map(|rates| ("drain", &rates.drain.check)));
         let latency = ["latency with NOTIFY", "latency without NOTIFY"].into_iter().zip(&self.latency);
         checks.extend(latency.map(|(name, latency)| (name, &latency.check)));
-        checks.push(("consumer", &self.consumer.check));
+        checks.extend(self.consumer.iter().map(|consumer| ("consumer", &consumer.check)));
         checks.extend(self.backlog.iter().map(|backlog| ("backlog", &backlog.check)));
         checks
     }
@@ -57,12 +71,12 @@ impl Figures {
 
 /// Everything, with the medians beside it.
 pub(crate) fn json(figures: &Figures) -> anyhow::Result<String> {
-    let drained = figures.rates.drain.figures.as_ref();
+    let rates = figures.rates.as_ref();
     let medians = json!({
-        "drain": drained.map(|drained| Summary::of(&drained.spans())),
-        "fetch_and_mark": Summary::of(&figures.rates.fetch_and_mark),
-        "produce": Summary::of(&figures.rates.produce),
-        "consumer": figures.consumer.figures.as_ref().map(|consumed| Summary::of(&consumed.rounds)),
+        "drain": figures.drained().map(|drained| Summary::of(&drained.spans())),
+        "fetch_and_mark": rates.map(|rates| Summary::of(&rates.fetch_and_mark)),
+        "produce": rates.map(|rates| Summary::of(&rates.produce)),
+        "consumer": figures.consumed().map(|consumed| Summary::of(&consumed.rounds)),
     });
     Ok(serde_json::to_string_pretty(&json!({"medians": medians, "measured": figures}))?)
 }
@@ -74,17 +88,21 @@ pub(crate) fn show(figures: &Figures) {
     let good = figures.hold();
     let text = if good { "all correct" } else { "NOT CORRECT: what failed has no figures" };
     line(verdict(text, good));
-    line("\nrates: the medians of the quiet rounds; * = in some, other processes used more than 0.3 cores");
-    line(
-        "client is the service, or brew itself; M is a million events; images are of whole pages, after a checkpoint",
-    );
-    line(rates(figures));
-    line("\nlatency in ms, open loop");
-    line(latencies(figures));
-    line(
-        "\nthe outbox row in the transaction of PlaceOrder: the same statements with and without it, in turns, in SQL",
-    );
-    line(place_order(&figures.place_order));
+    if figures.rates.is_some() || figures.consumed().is_some() {
+        line("\nrates: the medians of the quiet rounds; * = in some, others used more than 0.3 cores");
+        line(
+            "client: the service, or brew itself; M: a million events; images: of pages, after a checkpoint",
+        );
+        line(rates(figures));
+    }
+    if !figures.latency.is_empty() {
+        line("\nlatency in ms, open loop");
+        line(latencies(figures));
+    }
+    if let Some(cost) = &figures.place_order {
+        line("\nthe outbox row in PlaceOrder: the same statements with and without it, in turns, in SQL");
+        line(place_order(cost));
+    }
     if let Some(flatness) = figures.backlog.as_ref().and_then(|backlog| backlog.figures.as_ref()) {
         line("\nbacklog: events/s");
         line(backlog(figures, flatness));
@@ -123,26 +141,26 @@ fn rates(figures: &Figures) -> Table {
         "peak\nMB",
         "others\ncores",
     ]);
-    let ceiling = Summary::of(&figures.rates.fetch_and_mark);
-    if let Some(drained) = &figures.rates.drain.figures {
-        let summary = Summary::of(&drained.spans());
-        table.add_row(row("outbox-publisher", &summary, &ceiling, Some(drained.resident_mb)));
+    if let Some(rates) = &figures.rates {
+        let ceiling = Summary::of(&rates.fetch_and_mark);
+        if let Some(drained) = figures.drained() {
+            let summary = Summary::of(&drained.spans());
+            table.add_row(row("outbox-publisher", &summary, Some(&ceiling), Some(drained.resident_mb)));
+        }
+        table.add_row(row("fetch and mark, no Kafka", &ceiling, Some(&ceiling), None));
+        let produce = Summary::of(&rates.produce);
+        table.add_row(row("produce, no Postgres", &produce, Some(&ceiling), None));
     }
-    table.add_row(row("fetch and mark, no Kafka", &ceiling, &ceiling, None));
-    let produce = Summary::of(&figures.rates.produce);
-    table.add_row(row("produce, no Postgres", &produce, &ceiling, None));
-    if let Some(consumed) = &figures.consumer.figures {
+    if let Some(consumed) = figures.consumed() {
         let summary = Summary::of(&consumed.rounds);
-        let mut cells = row("inventory-service", &summary, &ceiling, None);
-        cells[2] = NONE.to_owned();
-        cells[9] = format!("{:.0}", consumed.resident_mb);
-        table.add_row(cells);
+        table.add_row(row("inventory-service", &summary, None, Some(consumed.resident_mb)));
     }
     align_numbers(&mut table);
     table
 }
 
-fn row(name: &str, summary: &Summary, ceiling: &Summary, resident_mb: Option<f64>) -> Vec<String> {
+fn row(name: &str, summary: &Summary, ceiling: Option<&Summary>, resident_mb: Option<f64>) -> Vec<String> {
+    let share = |ceiling: &Summary| format!("{:.0} %", summary.per_second / ceiling.per_second * 100.0);
     let number =
         |value: Option<f64>, none: &str| value.map_or(none.to_owned(), |value| format!("{value:.1}"));
     let whole = |value: Option<f64>| value.map_or(NONE.to_owned(), |value| format!("{value:.0}"));
@@ -153,7 +171,7 @@ fn row(name: &str, summary: &Summary, ceiling: &Summary, resident_mb: Option<f64
     vec![
         name.to_owned(),
         format!("{:.0}{}", summary.per_second, if summary.disturbed { "*" } else { "" }),
-        format!("{:.0} %", summary.per_second / ceiling.per_second * 100.0),
+        ceiling.map_or(NONE.to_owned(), share),
         number(Some(summary.client_cpu_s), NONE),
         number(summary.postgres_cpu_s, NOT_OURS),
         number(summary.kafka_cpu_s, NOT_OURS),
@@ -247,7 +265,7 @@ fn place_order(cost: &Cost) -> Table {
 fn backlog(figures: &Figures, flatness: &Flatness) -> Table {
     let mut table = table();
     table.set_header(["", "events/s", "of the empty start"]);
-    let empty = figures.rates.drain.figures.as_ref().map(|drained| Summary::of(&drained.spans()).per_second);
+    let empty = figures.drained().map(|drained| Summary::of(&drained.spans()).per_second);
     let mut add = |name: String, rate: f64| {
         let share = empty.map_or(NONE.to_owned(), |empty| format!("{:.0} %", rate / empty * 100.0));
         table.add_row([name, format!("{rate:.0}"), share]);

@@ -49,7 +49,8 @@ async fn a_bench_measures_every_part() {
 async fn a_publisher_that_sends_backwards_has_no_rate() {
     let lab = Lab::new("bad-bench");
     let out = lab.state.join("out");
-    let (code, said, noted) = lab.ends(&format!("{SMALL} {}", out.display()), Some("sends-backwards")).await;
+    let (code, said, noted) =
+        lab.ends(&format!("{SMALL} {} --only rates", out.display()), Some("sends-backwards")).await;
     assert_eq!(code, Some(1), "{said}{noted}");
     assert!(said.contains("NOT CORRECT"), "{said}");
     assert!(said.contains("fetch and mark") && !said.contains("outbox-publisher"), "{said}");
