@@ -96,9 +96,12 @@ pub(crate) async fn measure(ground: &Ground, args: &Args, notify: bool) -> anyho
 
     let warmup = WARMUP.min(args.latency);
     let events = (RATE as f64 * (warmup + args.latency).as_secs_f64()) as u64;
+    let db = connect(&ground.url(part)?).await?;
     let meter = Meter::start(ground, Some(publisher.pid()?), &client).await?;
-    let written = write(&ground.url(part)?, &topic, events, notify).await?;
-    let span = meter.stop(events, (warmup + args.latency).as_secs_f64(), &client).await?;
+    let began = Instant::now();
+    let written = write(&db, &topic, events, notify).await?;
+    let span = meter.stop(events, began.elapsed().as_secs_f64(), &client).await?;
+    db.close().await?;
     let deadline = Instant::now() + GRACE;
     while locked(&seen).len() < written.len() && Instant::now() < deadline {
         publisher.must_run()?;
@@ -139,13 +142,26 @@ fn hear(seen: &Seen) -> impl FnMut(Received) + Send + 'static {
     }
 }
 
-async fn write(url: &str, topic: &str, events: u64, notify: bool) -> anyhow::Result<Vec<Written>> {
+/// A pool in which every connection is open by now: later, the first transactions would wait for theirs.
+async fn connect(url: &str) -> anyhow::Result<DatabaseConnection> {
     let mut options = ConnectOptions::new(url);
-    let connections = u32::try_from(CONNECTIONS)?;
-    options.min_connections(connections).max_connections(connections + 1).sqlx_logging(false);
+    options.max_connections(u32::try_from(CONNECTIONS)? + 1).sqlx_logging(false);
     // It would put another round trip before each transaction.
     options.test_before_acquire(false);
     let db = Database::connect(options).await?;
+    let open = try_join_all((0..=CONNECTIONS).map(|_| db.begin())).await?;
+    for tx in open {
+        tx.commit().await?;
+    }
+    Ok(db)
+}
+
+async fn write(
+    db: &DatabaseConnection,
+    topic: &str,
+    events: u64,
+    notify: bool,
+) -> anyhow::Result<Vec<Written>> {
     let (wake, done) = (Wake::default(), CancellationToken::new());
     let notifier = notify.then(|| tokio::spawn(outbox::notify(db.clone(), wake.clone(), done.clone())));
     let bar = ProgressBar::new(events);
@@ -164,7 +180,6 @@ async fn write(url: &str, topic: &str, events: u64, notify: bool) -> anyhow::Res
     if let Some(notifier) = notifier {
         let Ok(()) = notifier.await?;
     }
-    db.close().await?;
     Ok(written)
 }
 
