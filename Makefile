@@ -1,7 +1,7 @@
 # The front door. `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
-        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load dual-write verify demo test fmt fmt-check lint tidy deny
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo test fmt fmt-check lint tidy deny
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -85,6 +85,11 @@ storm: ## ORDERS orders with KILLS kills and MISBEHAVE % of provider calls going
 
 load: ## RATE orders a second for DURATION, optimised build, on a shop of its own (`make up` first); then verify
 	@$(CARGO) build --release --workspace --bins && $(TARGET)/release/brew load --shop --rate $(RATE) --duration $(DURATION)
+
+# Options of `brew bench`: BENCH="--repeats 5 --backlog 10000000 --held-snapshot"
+BENCH ?=
+bench: ## Rates, latency and cost beside this machine's ceilings, optimised build, on infrastructure of its own
+	@$(CARGO) build --release --workspace --bins && $(TARGET)/release/brew bench --out $(TARGET)/bench $(BENCH)
 
 dual-write: build ## The two ways that fail, beside the outbox
 	@$(BREW) dual-write kafka-first && $(BREW) dual-write db-first

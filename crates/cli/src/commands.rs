@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{demo, dlq, dual_write, end_offsets, lab, load, local, order, outbox, shop, stock, verify};
+use crate::{
+    bench, demo, dlq, dual_write, end_offsets, lab, load, local, order, outbox, shop, stock, verify,
+};
 
 /// Brew at a terminal: orders, stock, outboxes, local infrastructure, the lab, the demo, the storm and the check of
 /// everything.
@@ -44,6 +46,9 @@ enum Command {
     Shop(shop::Args),
     /// A steady stream of orders, and a table of latencies.
     Load(load::Args),
+    /// What the outbox, its relay and a consumer cost and reach beside the machine's ceilings, and whether all was
+    /// correct.
+    Bench(bench::Args),
     /// Many orders at once, with services killed and a provider that misbehaves; then verify.
     Storm(shop::StormArgs),
     /// Read every database, topic and book, and say whether all adds up.
@@ -68,6 +73,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::DualWrite(args) => dual_write::run(args).await,
         Command::Shop(args) => shop::run(args).await,
         Command::Load(args) => load::run(args).await,
+        Command::Bench(args) => bench::run(args).await,
         Command::Storm(args) => shop::storm(args).await,
         Command::Verify(args) => verify::run(args).await,
         Command::Completions { shell } => {

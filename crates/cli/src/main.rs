@@ -1,5 +1,6 @@
 //! The `brew` command.
 
+mod bench;
 mod commands;
 mod demo;
 mod dlq;

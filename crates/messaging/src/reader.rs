@@ -1,7 +1,7 @@
-//! Reading topics whole, for checks and tests.
+//! Reading topics outside of any group, for checks, measurements and tests: it changes nothing.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ops::Range,
     time::{Duration, Instant},
 };
@@ -10,11 +10,15 @@ use rdkafka::{
     Message as _, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer as _},
 };
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::{Error, KafkaOptions, Received, admin};
 
-/// Reads every record that `topic` has now, partition by partition in offset order. In no group: it changes
-/// nothing.
+/// Longest that one look for the next record takes.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Reads every record that `topic` has now, partition by partition in offset order.
 ///
 /// # Errors
 /// The client's, or [`Error::BrokerAway`] when the end is not reached within `timeout`.
@@ -23,9 +27,77 @@ pub async fn read_all(
     topic: &str,
     timeout: Duration,
 ) -> Result<Vec<Received>, Error> {
+    let take = |all: &mut BTreeMap<i32, Vec<Received>>, record: Received| {
+        all.entry(record.partition).or_default().push(record);
+    };
+    let all = fold(options, topic, timeout, BTreeMap::new(), take).await?;
+    Ok(all.into_values().flatten().collect())
+}
+
+/// Gives every record that `topic` has now to `take`, and returns what became of `state`: for topics that are larger
+/// than the memory. Each partition's records come in offset order, the partitions mixed.
+///
+/// # Errors
+/// As [`read_all`].
+pub async fn fold<T: Send + 'static>(
+    options: &KafkaOptions,
+    topic: &str,
+    timeout: Duration,
+    mut state: T,
+    mut take: impl FnMut(&mut T, Received) + Send + 'static,
+) -> Result<T, Error> {
     let ends = admin::offsets(options, topic, timeout).await?;
     let (options, topic) = (options.clone(), topic.to_owned());
-    tokio::task::spawn_blocking(move || read_to(&options, &topic, &ends, timeout)).await?
+    let read = move || {
+        read_to(&options, &topic, &ends, timeout, |record| take(&mut state, record))?;
+        Ok(state)
+    };
+    tokio::task::spawn_blocking(read).await?
+}
+
+/// Gives `take` what comes to `topic` from now on, as soon as it is there, on a thread of its own until `shutdown`.
+/// What is written after this has returned is not missed.
+///
+/// # Errors
+/// The client's, or [`Error::BrokerAway`] when the topic's ends are not known within `timeout`; the task's are the
+/// client's.
+pub async fn follow(
+    options: &KafkaOptions,
+    topic: &str,
+    timeout: Duration,
+    mut take: impl FnMut(Received) + Send + 'static,
+    shutdown: CancellationToken,
+) -> Result<JoinHandle<Result<(), Error>>, Error> {
+    let ends = admin::offsets(options, topic, timeout).await?;
+    let consumer = assigned(options, topic, ends.iter().map(|range| Some(range.end)))?;
+    Ok(tokio::task::spawn_blocking(move || {
+        while !shutdown.is_cancelled() {
+            if let Some(polled) = consumer.poll(POLL) {
+                take(Received::from_message(&polled.map_err(Error::kafka("read a partition"))?));
+            }
+        }
+        Ok(())
+    }))
+}
+
+/// A consumer that begins with partition 0 at the first of `begins`, and so on; without those that are none.
+fn assigned(
+    options: &KafkaOptions,
+    topic: &str,
+    begins: impl Iterator<Item = Option<i64>>,
+) -> Result<BaseConsumer, Error> {
+    let mut config = options.client("brew-reader");
+    config.set("group.id", "brew-reader").set("enable.auto.commit", "false");
+    config.set("isolation.level", "read_committed").set("fetch.wait.max.ms", "50");
+    let consumer: BaseConsumer = config.create().map_err(Error::kafka("make a reader"))?;
+    let mut list = TopicPartitionList::new();
+    for (partition, begin) in (0_i32..).zip(begins) {
+        let Some(begin) = begin else { continue };
+        list.add_partition_offset(topic, partition, Offset::Offset(begin))
+            .map_err(Error::kafka("assign a partition"))?;
+    }
+    consumer.assign(&list).map_err(Error::kafka("assign partitions"))?;
+    Ok(consumer)
 }
 
 /// All partitions at once: a partition that is waited for alone costs the broker's fetch wait each time.
@@ -34,34 +106,25 @@ fn read_to(
     topic: &str,
     ends: &[Range<i64>],
     timeout: Duration,
-) -> Result<Vec<Received>, Error> {
-    let mut config = options.client("brew-reader");
-    config.set("group.id", "brew-reader").set("enable.auto.commit", "false");
-    config.set("isolation.level", "read_committed").set("fetch.wait.max.ms", "50");
-    let consumer: BaseConsumer = config.create().map_err(Error::kafka("make a reader"))?;
-    let mut list = TopicPartitionList::new();
-    let mut left: BTreeSet<i32> = BTreeSet::new();
-    for (partition, range) in (0_i32..).zip(ends).filter(|(_, range)| !range.is_empty()) {
-        list.add_partition_offset(topic, partition, Offset::Offset(range.start))
-            .map_err(Error::kafka("assign a partition"))?;
-        left.insert(partition);
-    }
-    consumer.assign(&list).map_err(Error::kafka("assign partitions"))?;
+    mut take: impl FnMut(Received),
+) -> Result<(), Error> {
+    let filled = |range: &Range<i64>| (!range.is_empty()).then_some(range.start);
+    let consumer = assigned(options, topic, ends.iter().map(filled))?;
+    let partitions = (0_i32..).zip(ends).filter(|(_, range)| !range.is_empty());
+    let mut left: BTreeSet<i32> = partitions.map(|(partition, _)| partition).collect();
     let end = |partition: i32| {
         usize::try_from(partition).ok().and_then(|at| ends.get(at)).map_or(0, |range| range.end)
     };
-    let mut records: Vec<Vec<Received>> = ends.iter().map(|_| Vec::new()).collect();
     let deadline = Instant::now() + timeout;
     while !left.is_empty() {
-        match consumer.poll(Duration::from_millis(20)) {
+        match consumer.poll(POLL) {
             Some(Ok(message)) => {
                 let (partition, offset) = (message.partition(), message.offset());
                 if offset + 1 >= end(partition) {
                     left.remove(&partition);
                 }
-                let place = usize::try_from(partition).ok().and_then(|at| records.get_mut(at));
-                if let Some(place) = place.filter(|_| offset < end(partition)) {
-                    place.push(Received::from_message(&message));
+                if offset < end(partition) {
+                    take(Received::from_message(&message));
                 }
             }
             Some(Err(source)) => return Err(Error::Kafka { context: "read a partition", source }),
@@ -78,5 +141,5 @@ fn read_to(
             return Err(Error::BrokerAway(format!("{topic}, partitions {left:?}")));
         }
     }
-    Ok(records.into_iter().flatten().collect())
+    Ok(())
 }

@@ -38,8 +38,7 @@ enum Command {
     },
 }
 
-// One thread: workers wait for the database and the broker most of the time, and hopping between threads costs more
-// than a second one brings. The Kafka client has threads of its own.
+// One thread: workers mostly wait, and hopping between threads costs more than a second one brings.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();

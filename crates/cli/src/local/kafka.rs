@@ -23,6 +23,10 @@ const KINDS: [&str; 3] = ["compose", "jars", "embedded"];
 /// A cluster id as `kafka-storage.sh random-uuid` makes them. One cluster is as good as another here.
 const CLUSTER_ID: &str = "QnJld0xvY2FsS2Fma2EwMQ";
 
+/// For a JVM that is there soon, and one that is cheap once it is warm (what Kafka's own scripts set).
+const QUICK: &[&str] = &["-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+const MEASURED: &[&str] = &["-Xms1G", "-Xmx1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"];
+
 pub(crate) async fn start(profile: &Profile, docker: &Result<(), String>) -> anyhow::Result<Kafka> {
     if let Ok(brokers) = std::env::var("KAFKA_BROKERS") {
         lab::topics(&brokers).await.context("KAFKA_BROKERS is set, but no broker answers there")?;
@@ -66,7 +70,7 @@ pub(crate) async fn stop(profile: &Profile, kafka: &Kafka) -> anyhow::Result<()>
 }
 
 /// On a broker that is not ours, what is ours is deleted.
-pub(crate) async fn delete(kafka: &Kafka) -> anyhow::Result<()> {
+pub(crate) async fn clear(kafka: &Kafka) -> anyhow::Result<()> {
     match &kafka.how {
         KafkaKind::Given => lab::delete_topics(&kafka.brokers).await,
         KafkaKind::Compose | KafkaKind::Process(_) => Ok(()),
@@ -93,8 +97,9 @@ async fn from_jars(profile: &Profile) -> anyhow::Result<Kafka> {
         format_storage(&jars, &folder, &properties)?;
     }
     let log = folder.join("kafka.log");
+    let flags = if profile.measured { MEASURED } else { QUICK };
     note("kafka: starting Apache Kafka ...");
-    let process = Process::start(java(&jars, &folder).arg("kafka.Kafka").arg(&properties), &log)?;
+    let process = Process::start(java(&jars, &folder, flags).arg("kafka.Kafka").arg(&properties), &log)?;
     let brokers = format!("127.0.0.1:{port}");
     wait(&brokers, &process, &log).await?;
     let what = format!("Apache Kafka {} (KRaft) from its jars", jars::VERSION);
@@ -115,7 +120,7 @@ async fn embedded(profile: &Profile) -> anyhow::Result<Kafka> {
 }
 
 fn format_storage(jars: &Path, folder: &Path, properties: &Path) -> anyhow::Result<()> {
-    let output = java(jars, folder)
+    let output = java(jars, folder, QUICK)
         .args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"])
         .arg(properties)
         .stdin(Stdio::null())
@@ -127,11 +132,11 @@ fn format_storage(jars: &Path, folder: &Path, properties: &Path) -> anyhow::Resu
     Ok(())
 }
 
-fn java(jars: &Path, folder: &Path) -> Command {
+fn java(jars: &Path, folder: &Path, flags: &[&str]) -> Command {
     let mut logging = std::ffi::OsString::from("-Dlog4j2.configurationFile=");
     logging.push(folder.join("kafka-log4j2.yaml"));
     let mut command = Command::new("java");
-    command.args(["-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true"]);
+    command.args(flags).arg("-Djava.awt.headless=true");
     command.arg(logging).arg("-cp").arg(jars.join("*"));
     command
 }

@@ -96,16 +96,28 @@ pub(crate) async fn down(profile: &Profile) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stops what `up` started and deletes its data.
+/// Stops what `up` started and deletes its data; of servers that were given, what a lab has there.
 pub(crate) async fn reset(profile: &Profile) -> anyhow::Result<()> {
     if let Some(state) = State::load(profile)? {
         if let Some(kafka) = &state.kafka {
+            kafka::clear(kafka).await?;
+        }
+        if let Some(postgres) = &state.postgres {
+            postgres::clear(postgres).await?;
+        }
+    }
+    discard(profile).await
+}
+
+/// Stops what `up` started and deletes its data. Servers that were given stay as they are.
+pub(crate) async fn discard(profile: &Profile) -> anyhow::Result<()> {
+    if let Some(state) = State::load(profile)? {
+        if let Some(kafka) = &state.kafka {
             kafka::stop(profile, kafka).await?;
-            kafka::delete(kafka).await?;
         }
         if let Some(postgres) = &state.postgres {
             postgres::stop(profile, postgres).await?;
-            postgres::delete(postgres).await?;
+            postgres::delete(postgres)?;
         }
         compose::delete(profile, &state).await?;
     }

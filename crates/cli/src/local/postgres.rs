@@ -59,14 +59,21 @@ pub(crate) async fn stop(profile: &Profile, postgres: &Postgres) -> anyhow::Resu
     }
 }
 
+/// On a server that is not ours, what is ours is dropped.
+pub(crate) async fn clear(postgres: &Postgres) -> anyhow::Result<()> {
+    match &postgres.how {
+        PostgresKind::Given => crate::lab::drop_databases(&postgres.url).await,
+        PostgresKind::System { .. } | PostgresKind::Compose => Ok(()),
+    }
+}
+
 /// Deletes data that lies outside of the profile's folder.
-pub(crate) async fn delete(postgres: &Postgres) -> anyhow::Result<()> {
+pub(crate) fn delete(postgres: &Postgres) -> anyhow::Result<()> {
     match &postgres.how {
         PostgresKind::System { data, .. } if data.exists() => {
             std::fs::remove_dir_all(data).with_context(|| format!("delete {}", data.display()))
         }
-        PostgresKind::System { .. } | PostgresKind::Compose => Ok(()),
-        PostgresKind::Given => crate::lab::drop_databases(&postgres.url).await,
+        PostgresKind::System { .. } | PostgresKind::Compose | PostgresKind::Given => Ok(()),
     }
 }
 
@@ -97,6 +104,16 @@ async fn from_system(profile: &Profile, why_not_docker: &str) -> anyhow::Result<
     command.args(["-c", "wal_level=logical"]);
     if profile.fast {
         command.args(["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"]);
+    }
+    if profile.measured {
+        command.args([
+            "-c",
+            "shared_buffers=1GB",
+            "-c",
+            "max_wal_size=8GB",
+            "-c",
+            "checkpoint_timeout=30min",
+        ]);
     }
     let log = profile.folder().join("postgres.log");
     let server = Process::start(&mut command, &log)?;

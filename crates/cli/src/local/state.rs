@@ -17,11 +17,14 @@ pub(crate) struct Profile {
     /// Give up durability for speed; for tests.
     #[arg(long)]
     pub(crate) fast: bool,
+    /// For measuring: with more memory, code compiled as far as it goes, and no checkpoint in between.
+    #[arg(skip)]
+    pub(crate) measured: bool,
 }
 
 impl Profile {
     pub(crate) fn named(name: &str) -> Self {
-        Self { profile: name.to_owned(), fast: false }
+        Self { profile: name.to_owned(), fast: false, measured: false }
     }
 
     /// The one folder with this set's state.
@@ -29,6 +32,9 @@ impl Profile {
         root().join(&self.profile)
     }
 }
+
+const GIVEN: &str = "not ours";
+const IN_DOCKER: &str = "in Docker";
 
 /// The folder with all local state, beside the workspace's manifest.
 pub(crate) fn root() -> PathBuf {
@@ -117,6 +123,26 @@ impl State {
             KafkaKind::Process(process) => process.alive(),
             KafkaKind::Given | KafkaKind::Compose => false,
         })
+    }
+
+    /// The id of Postgres' first process; why it is not known, if it is not.
+    pub(crate) fn postgres_pid(&self) -> Result<i32, &'static str> {
+        match self.postgres.as_ref().map(|postgres| &postgres.how) {
+            Some(PostgresKind::System { server, .. }) => Ok(server.pid),
+            Some(PostgresKind::Compose) => Err(IN_DOCKER),
+            Some(PostgresKind::Given) => Err(GIVEN),
+            None => Err("not there"),
+        }
+    }
+
+    /// The id of Kafka's process; why it is not known, if it is not.
+    pub(crate) fn kafka_pid(&self) -> Result<i32, &'static str> {
+        match self.kafka.as_ref().map(|kafka| &kafka.how) {
+            Some(KafkaKind::Process(process)) => Ok(process.pid),
+            Some(KafkaKind::Compose) => Err(IN_DOCKER),
+            Some(KafkaKind::Given) => Err(GIVEN),
+            None => Err("not there"),
+        }
     }
 
     pub(crate) fn describe(&self) -> Vec<String> {

@@ -2,6 +2,8 @@
 //! them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod bench;
+
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use events::{header, topic};
@@ -18,10 +20,10 @@ struct Lab {
 
 impl Lab {
     /// A lab on given infrastructure, with its state in a folder of its own.
-    fn new() -> Self {
+    fn new(name: &str) -> Self {
         let variable = |name| std::env::var(name).expect("run the tests by `make test`");
         Self {
-            state: std::env::temp_dir().join(format!("brew-lab-test-{}", std::process::id())),
+            state: std::env::temp_dir().join(format!("brew-{name}-test-{}", std::process::id())),
             database: variable("BREW_TEST_POSTGRES"),
             brokers: variable("BREW_TEST_KAFKA"),
         }
@@ -57,7 +59,7 @@ fn starting_with(text: &str, prefix: &str) -> usize {
 /// All on one broker, one after the other, since the topics' names are fixed.
 #[tokio::test]
 async fn the_lab_and_the_storms() {
-    let lab = Lab::new();
+    let lab = Lab::new("lab");
     every_number_of_the_lab_comes_out(&lab).await;
     a_dead_letter_is_listed_shown_redriven_and_discarded(&lab).await;
     services_killed_at_random(&lab).await;

@@ -6,3 +6,4 @@ mod dead_letters;
 mod false_ack;
 mod partitioner;
 mod producer;
+mod reader;
