@@ -57,8 +57,11 @@ impl UpkeepOptions {
 /// Keeps the outbox of `source` until `shutdown`; any number of processes may do so, one works at a time. What fails is
 /// logged and tried again: publishing does not depend on it. Nothing to do when it is not enabled.
 pub async fn upkeep(source: Source, relay: Options, options: UpkeepOptions, shutdown: CancellationToken) {
+    if !options.enabled {
+        return;
+    }
     let session = relay.session(&source);
-    while options.enabled {
+    loop {
         let run = tokio::select! {
             run = run(&session, options.upkeep()) => run,
             () = shutdown.cancelled() => return,
