@@ -91,8 +91,10 @@ async fn attach(
     moved: &mut u64,
 ) -> Result<(), tokio_postgres::Error> {
     let (from, to) = (begin(day), begin(day) + Duration::DAY);
+    // The parent too, against writers: one that has chosen the default partition already would fail once the day has a
+    // partition of its own.
     tx.batch_execute(
-        "lock table only outbox in share update exclusive mode;
+        "lock table only outbox in share row exclusive mode;
          lock table outbox_default in access exclusive mode",
     )
     .await?;

@@ -162,3 +162,30 @@ async fn a_claim_that_is_open_is_not_disturbed_and_nobody_waits_longer_than_the_
     assert_eq!(kept(&mut client).await.moved, 11);
     conserved(&database, 11).await;
 }
+
+/// A writer that comes while a day gets its partition must not have chosen the default partition.
+#[tokio::test]
+async fn an_insert_that_meets_a_new_partition_does_not_fail() {
+    let (database, mut client) = outbox().await;
+    write(&client, "0", None, 1).await;
+    let mut other = database.client().await;
+    let holder = other.transaction().await.unwrap();
+    holder.batch_execute("lock table outbox_default in share mode").await.unwrap();
+
+    let patient = Upkeep { lock_timeout: HOUR, ..UPKEEP };
+    let keeping = tokio::spawn(async move { keep(&mut client, patient).await });
+    let waiting = async |count| {
+        let blocked = "select count(*) from pg_stat_activity
+                        where wait_event_type = 'Lock' and datname = current_database()";
+        testkit::until("they wait", async || (database.number(blocked).await == count).then_some(())).await;
+    };
+    waiting(1).await;
+    let writer = database.client().await;
+    let writing = tokio::spawn(async move { write(&writer, "0", None, 1).await });
+    waiting(2).await;
+    holder.rollback().await.unwrap();
+    assert_eq!(keeping.await.unwrap().unwrap().made.len(), 3);
+    writing.await.unwrap();
+    assert_eq!(database.number("select count(*) from outbox_default").await, 0);
+    conserved(&database, 2).await;
+}
