@@ -22,7 +22,7 @@ use super::{
     drain::{judge, rest},
     ground::{Ground, Part, TIMEOUT},
     judge::Checked,
-    meter::{Meter, wait_for_quiet},
+    meter::{Meter, Span, wait_for_quiet},
     running::{Running, make_outbox},
     seed::{EVENT_TYPE, payload, traceparent},
 };
@@ -67,8 +67,8 @@ pub(crate) struct Latency {
     pub(crate) scheduled_to_readable: Times,
     /// Where this is long, the machine was too busy, and so are the tails of the others.
     pub(crate) writer_late: Times,
-    /// Of the publisher, in cores.
-    pub(crate) relay_cores: f64,
+    /// Of the whole load, warm-up and all.
+    pub(crate) span: Span,
     pub(crate) resident_mb: f64,
     /// Commit to readable: quantile and milliseconds, for the plot.
     pub(crate) curve: Vec<(f64, f64)>,
@@ -120,7 +120,7 @@ pub(crate) async fn measure(ground: &Ground, args: &Args, notify: bool) -> anyho
         commit_to_readable: Times::of(&times.readable),
         scheduled_to_readable: Times::of(&times.scheduled),
         writer_late: Times::of(&times.late),
-        relay_cores: span.client_cpu_s / span.seconds,
+        span,
         resident_mb,
         curve: curve(&times.readable),
     };
