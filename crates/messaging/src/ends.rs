@@ -36,6 +36,12 @@ impl Ends {
         })
     }
 
+    /// Which topic.
+    #[must_use]
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
     /// The next offset of each partition, added up: how many records there have been, where nobody writes in
     /// transactions.
     ///

@@ -47,6 +47,8 @@ const SEND: usize = 10_000;
 /// As many times as many events as a drain has, or it would be over too soon.
 const PRODUCED: u64 = 3;
 
+const WARMUPS: u64 = 6;
+
 /// One loop that fetches and marks, without Kafka: a naive poller's transactions.
 pub(crate) struct FetchAndMark<'g> {
     ground: &'g Ground,
@@ -108,14 +110,16 @@ pub(crate) struct Produce<'g> {
 }
 
 impl<'g> Produce<'g> {
-    /// Connects and sends `warmup` records.
-    pub(crate) async fn open(ground: &'g Ground, warmup: u64) -> anyhow::Result<Self> {
+    /// Connects, and sends so many records again and again, until a new broker has compiled what that takes.
+    pub(crate) async fn open(ground: &'g Ground, events: u64) -> anyhow::Result<Self> {
         let watch = ground.database(Part::Produce).await?;
         let topic = ground.topic(Part::Produce).await?;
         let mut producer = Producer::connect(&ground.kafka()?, "brew-bench", TIMEOUT).await?;
-        let warm: Vec<Made> = made(warmup).collect();
-        for records in warm.chunks(SEND) {
-            send(&mut producer, &topic, records).await?;
+        let records: Vec<Made> = made(events).collect();
+        for _ in 0..WARMUPS {
+            for records in records.chunks(SEND) {
+                send(&mut producer, &topic, records).await?;
+            }
         }
         Ok(Self { ground, watch, topic, producer, spans: Vec::new() })
     }

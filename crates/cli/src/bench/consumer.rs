@@ -54,9 +54,8 @@ pub(crate) async fn measure(ground: &Ground, args: &Args) -> anyhow::Result<Chec
         ],
     )?;
     let events = (args.events / SHARE).max(1);
-    let warm = made(1, events)?;
-    send_all(&mut producer, &topic, &warm).await?;
-    let mut written = events;
+    let mut written = events.div_ceil(SHARE);
+    send_all(&mut producer, &topic, &made(1, written)?).await?;
     reach(&client, written, &mut consumer).await?;
 
     let mut rounds = Vec::new();

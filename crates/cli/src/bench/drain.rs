@@ -78,9 +78,7 @@ impl<'g> Drain<'g> {
         let topic = ground.topic(Part::Drain).await?;
         let ends = Ends::of(&ground.kafka()?, &topic, TIMEOUT).await?;
         let mut publisher = Running::publisher(ground, Part::Drain)?;
-        fill(ground, Part::Drain, &topic, warmup, ROWS).await?;
-        reach(&ends, warmup, &mut publisher).await?;
-        all_marked(&client, STALLED).await?;
+        warm_up(ground, Part::Drain, &ends, warmup, &mut publisher, &client).await?;
         publisher.halt()?;
         Ok(Self { ground, publisher, client, topic, ends, written: warmup, rounds: Vec::new() })
     }
@@ -115,6 +113,22 @@ impl<'g> Drain<'g> {
         let check = judge(self.ground, &self.topic, self.written, &self.client).await?;
         Ok((check, Drained { rounds: self.rounds, resident_mb }))
     }
+}
+
+/// Lets a part's publisher work off `events` events, the first of its outbox. An outbox in use is also one whose
+/// statistics Postgres knows.
+pub(crate) async fn warm_up(
+    ground: &Ground,
+    part: Part,
+    ends: &Ends,
+    events: u64,
+    publisher: &mut Running,
+    client: &Client,
+) -> anyhow::Result<()> {
+    fill(ground, part, ends.topic(), events, ROWS).await?;
+    reach(ends, events, publisher).await?;
+    all_marked(client, STALLED).await?;
+    rest(client).await
 }
 
 /// Writes a part's log and tables to the disk, so that this does not fall into what is measured.

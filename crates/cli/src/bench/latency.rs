@@ -11,7 +11,7 @@ use events::header;
 use futures::future::try_join_all;
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
-use messaging::{Received, follow};
+use messaging::{Ends, Received, follow};
 use outbox::{NewEvent, Wake};
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, TransactionTrait};
 use serde::Serialize;
@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Args,
-    drain::{judge, rest},
+    drain::{judge, warm_up},
     ground::{Ground, Part, TIMEOUT},
     judge::Checked,
-    meter::{Meter, wait_for_quiet},
+    meter::{Meter, Span, wait_for_quiet},
     running::{Running, make_outbox},
     seed::{EVENT_TYPE, payload, traceparent},
 };
@@ -34,7 +34,10 @@ pub(crate) const RATE: u64 = 1000;
 const CONNECTIONS: u64 = 16;
 const AGGREGATES: u64 = 625 * CONNECTIONS;
 
-/// Before anything counts; at most as long as what counts.
+/// That a publisher works off before the load, so that it is no new one on an empty table.
+const WARMUP_EVENTS: u64 = 10_000;
+
+/// Of the load, before anything counts; at most as long as what counts.
 const WARMUP: Duration = Duration::from_secs(3);
 
 /// For the last events to come.
@@ -67,8 +70,8 @@ pub(crate) struct Latency {
     pub(crate) scheduled_to_readable: Times,
     /// Where this is long, the machine was too busy, and so are the tails of the others.
     pub(crate) writer_late: Times,
-    /// Of the publisher, in cores.
-    pub(crate) relay_cores: f64,
+    /// Of the whole load, warm-up and all.
+    pub(crate) span: Span,
     pub(crate) resident_mb: f64,
     /// Commit to readable: quantile and milliseconds, for the plot.
     pub(crate) curve: Vec<(f64, f64)>,
@@ -89,9 +92,11 @@ pub(crate) async fn measure(ground: &Ground, args: &Args, notify: bool) -> anyho
     let client = make_outbox(ground, part).await?;
     let topic = ground.topic(part).await?;
     let mut publisher = Running::publisher(ground, part)?;
+    let ends = Ends::of(&ground.kafka()?, &topic, TIMEOUT).await?;
+    let before = WARMUP_EVENTS.min(args.events);
+    warm_up(ground, part, &ends, before, &mut publisher, &client).await?;
     let (seen, stop) = (Seen::default(), CancellationToken::new());
     let reader = follow(&ground.kafka()?, &topic, TIMEOUT, hear(&seen), stop.clone()).await?;
-    rest(&client).await?;
     wait_for_quiet(ground, args.quiet_wait).await?;
 
     let warmup = WARMUP.min(args.latency);
@@ -111,7 +116,7 @@ pub(crate) async fn measure(ground: &Ground, args: &Args, notify: bool) -> anyho
     reader.await??;
     let resident_mb = publisher.close().await?;
 
-    let check = judge(ground, &topic, events, &client).await?;
+    let check = judge(ground, &topic, before + events, &client).await?;
     let seen = std::mem::take(&mut *locked(&seen));
     let times = measured(&written, &seen, warmup)?;
     let latency = Latency {
@@ -120,7 +125,7 @@ pub(crate) async fn measure(ground: &Ground, args: &Args, notify: bool) -> anyho
         commit_to_readable: Times::of(&times.readable),
         scheduled_to_readable: Times::of(&times.scheduled),
         writer_late: Times::of(&times.late),
-        relay_cores: span.client_cpu_s / span.seconds,
+        span,
         resident_mb,
         curve: curve(&times.readable),
     };

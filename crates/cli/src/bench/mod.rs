@@ -28,7 +28,7 @@ use ground::Ground;
 use judge::Checked;
 use report::{Figures, Rates};
 
-/// Events that a publisher and a broker are warmed up with.
+/// Events that a publisher is warmed up with.
 const WARMUP: u64 = 50_000;
 
 /// What can be measured.
@@ -107,9 +107,13 @@ async fn measure(ground: &Ground, args: &Args) -> anyhow::Result<Figures> {
         note("this is a debug build: its figures say nothing (`make bench` makes the other)");
     }
     let mut figures = Figures::of(ground.setting().await?);
+    note("warming up the broker ...");
+    let produce = Produce::open(ground, WARMUP.min(args.events)).await?;
     if args.wants(Measure::Rates) {
         note("rates ...");
-        figures.rates = Some(rates(ground, args).await?);
+        figures.rates = Some(rates(ground, args, produce).await?);
+    } else {
+        produce.close().await;
     }
     if args.wants(Measure::Latency) {
         note("latency with NOTIFY ...");
@@ -133,11 +137,9 @@ async fn measure(ground: &Ground, args: &Args) -> anyhow::Result<Figures> {
 }
 
 /// The drain and its ceilings, in turns, so that they have the same machine.
-async fn rates(ground: &Ground, args: &Args) -> anyhow::Result<Rates> {
-    let warmup = WARMUP.min(args.events);
-    let mut produce = Produce::open(ground, warmup).await?;
+async fn rates(ground: &Ground, args: &Args, mut produce: Produce<'_>) -> anyhow::Result<Rates> {
     let mut fetch_and_mark = FetchAndMark::open(ground).await?;
-    let mut drain = Drain::open(ground, warmup).await?;
+    let mut drain = Drain::open(ground, WARMUP.min(args.events)).await?;
     for round in 1..=args.repeats {
         note(format_args!("  round {round} of {}", args.repeats));
         if !drain.round(args).await? {

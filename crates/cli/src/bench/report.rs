@@ -104,7 +104,8 @@ pub(crate) fn show(figures: &Figures) {
         line(place_order(cost));
     }
     if let Some(flatness) = figures.backlog.as_ref().and_then(|backlog| backlog.figures.as_ref()) {
-        line("\nbacklog: events/s");
+        let others = flatness.span.other_cores.map_or("not known".to_owned(), |cores| format!("{cores:.2}"));
+        line(format_args!("\nbacklog; cores that others used: {others}"));
         line(backlog(figures, flatness));
     }
 }
@@ -229,14 +230,18 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 
 fn latencies(figures: &Figures) -> Table {
     let mut table = table();
-    table.set_header(["", "p50", "p95", "p99", "max", "relay cores", "peak\nMB"]);
+    table.set_header(["", "p50", "p95", "p99", "max", "relay\ncores", "peak\nMB", "others\ncores"]);
     for latency in figures.latency.iter().filter_map(|latency| latency.figures.as_ref()) {
         let with = if latency.notify { "with" } else { "without" };
         let name = |what: &str| format!("{}/s {with} NOTIFY: {what}", latency.per_second);
-        let [relay, resident] =
-            [format!("{:.2}", latency.relay_cores), format!("{:.0}", latency.resident_mb)];
-        table.add_row(times(name("commit to readable"), &latency.commit_to_readable, [relay, resident]));
-        let none = || [(); 2].map(|()| String::new());
+        let span = &latency.span;
+        let more = [
+            format!("{:.2}", span.client_cpu_s / span.seconds),
+            format!("{:.0}", latency.resident_mb),
+            span.other_cores.map_or(NONE.to_owned(), |cores| format!("{cores:.2}")),
+        ];
+        table.add_row(times(name("commit to readable"), &latency.commit_to_readable, more));
+        let none = || [(); 3].map(|()| String::new());
         table.add_row(times(name("schedule to readable"), &latency.scheduled_to_readable, none()));
         table.add_row(times(name("writer late"), &latency.writer_late, none()));
     }
