@@ -1,5 +1,6 @@
 //! The `brew` command.
 
+mod because;
 mod bench;
 mod commands;
 mod demo;

@@ -1,5 +1,6 @@
 //! A service's own database: connecting, migrating with plain SQL, and telling whose fault an error is.
 
+mod decider;
 mod failure;
 mod migrate;
 
@@ -9,6 +10,7 @@ use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
+pub use decider::Decider;
 pub use failure::{Failure, failure};
 pub use migrate::{Migration, migrate, revert};
 

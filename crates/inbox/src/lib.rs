@@ -6,12 +6,13 @@ mod waits;
 
 use std::collections::BTreeSet;
 
+pub use database::Decider;
 use database::Migration;
 use events::{Envelope, Place};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, Statement};
 use uuid::Uuid;
 
-pub use operate::{Action, Decider, LetterAt, decide, decided, waiting};
+pub use operate::{Action, LetterAt, decide, decided, waiting};
 pub use prune::{Options, check, keep_pruned, prune};
 pub use waits::{Head, note_dead_letter};
 
@@ -54,6 +55,14 @@ pub struct Arrival<'a> {
     pub envelope: &'a Envelope,
     /// Where its record first stood; none: it never waits behind a dead letter.
     pub first_place: Option<&'a Place>,
+}
+
+impl<'a> Arrival<'a> {
+    /// An event whose record first stood at `first_place`; `waits`: behind dead letters of its aggregate.
+    #[must_use]
+    pub fn new(envelope: &'a Envelope, first_place: &'a Place, waits: bool) -> Self {
+        Self { envelope, first_place: waits.then_some(first_place) }
+    }
 }
 
 /// What becomes of an event that came.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use database::Decider;
 use events::Place;
 use tokio_postgres::Client;
 
@@ -25,15 +26,6 @@ impl Action {
             Self::Discard => "discard",
         }
     }
-}
-
-/// Who decides, and why.
-#[derive(Debug, Clone, Copy)]
-pub struct Decider<'a> {
-    /// A person's name.
-    pub who: &'a str,
-    /// For whoever looks later.
-    pub why: &'a str,
 }
 
 /// A dead letter, by its places.

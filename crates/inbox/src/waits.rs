@@ -68,17 +68,19 @@ pub(crate) async fn hold_back(
 }
 
 /// Notes that a record of `aggregate_id`, which first stood at `first_place`, is a dead letter of `consumer`: what
-/// comes after it waits, until it is applied or [given up](crate::decide). Noting it again changes nothing.
+/// comes after it waits, until it is applied or [given up](crate::decide). Noting it again changes nothing. Behind a
+/// record of no aggregate nothing waits.
 ///
 /// # Errors
 /// The database's.
 pub async fn note_dead_letter(
     db: &impl ConnectionTrait,
     consumer: &str,
-    aggregate_id: &str,
+    aggregate_id: Option<&str>,
     first_place: &Place,
     outbox_id: Option<i64>,
 ) -> Result<(), Error> {
+    let Some(aggregate_id) = aggregate_id else { return Ok(()) };
     let mut rows = Rows::default();
     rows.push(first_place, aggregate_id, outbox_id);
     rows.insert(db, consumer).await.map_err(Error::Waits)

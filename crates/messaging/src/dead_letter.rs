@@ -87,8 +87,7 @@ impl DeadLetters {
             return None;
         }
         producer.retire().await;
-        let refused = sent.refused.first().map(|(_, reason)| reason.to_string());
-        sent.failure.map(|failure| failure.to_string()).or(refused)
+        sent.why()
     }
 }
 

@@ -53,6 +53,15 @@ pub struct SendOutcome {
     pub failure: Option<ProducerFailure>,
 }
 
+impl SendOutcome {
+    /// Why not all records were sent, in words; the first reason of several.
+    #[must_use]
+    pub fn why(&self) -> Option<String> {
+        let refused = self.refused.first().map(|(_, reason)| reason.to_string());
+        self.failure.as_ref().map(ToString::to_string).or(refused)
+    }
+}
+
 /// One producer, for one batch at a time.
 pub struct Producer {
     inner: Option<Arc<ThreadedProducer<Acks>>>,

@@ -19,9 +19,10 @@ mod wake;
 
 pub use append::{NewEvent, append, append_all};
 pub use claim::{Blocked, Claim, ClaimLimits, PendingRow};
+pub use database::Decider;
 pub use explain::{Explanation, explain};
 pub use migrations::migrations;
-pub use operate::{Action, Decider, Parked, decide, parked, pause};
+pub use operate::{Action, Parked, decide, parked, pause};
 pub use session::{Session, SessionOptions, connect};
 pub use settle::Settlement;
 pub use status::{Status, status};

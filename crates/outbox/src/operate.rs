@@ -1,6 +1,7 @@
 //! What a person can do about an outbox: see what cannot be sent, decide about it, and stop it all. Each decision is
 //! written down with who and why, and holds the row's shard, so that no publisher is in the middle of it.
 
+use database::Decider;
 use time::OffsetDateTime;
 use tokio_postgres::{Client, Row, Transaction};
 
@@ -52,15 +53,6 @@ impl Action {
             Self::Discard => "discard",
         }
     }
-}
-
-/// Who decides, and why.
-#[derive(Debug, Clone, Copy)]
-pub struct Decider<'a> {
-    /// A person's name.
-    pub who: &'a str,
-    /// For whoever looks later.
-    pub why: &'a str,
 }
 
 /// At most `limit` rows that cannot be sent, oldest first.

@@ -81,9 +81,7 @@ impl Options {
             ),
             (self.send_deadline_ms < self.drain_grace_ms, "drain_grace_ms must exceed send_deadline_ms"),
         ];
-        let broken: Vec<String> =
-            rules.iter().filter(|(holds, _)| !holds).map(|(_, rule)| (*rule).to_owned()).collect();
-        if broken.is_empty() { Ok(()) } else { Err(Error::Options(broken)) }
+        all_hold(&rules)
     }
 
     pub(crate) fn session(&self, source: &Source) -> SessionOptions {
@@ -98,6 +96,13 @@ impl Options {
     pub(crate) fn connect_timeout(&self) -> Duration {
         Duration::from_millis(self.connect_timeout_ms)
     }
+}
+
+/// Fails with all rules that do not hold.
+pub(crate) fn all_hold(rules: &[(bool, &str)]) -> Result<(), Error> {
+    let broken: Vec<String> =
+        rules.iter().filter(|(holds, _)| !holds).map(|(_, rule)| (*rule).to_owned()).collect();
+    if broken.is_empty() { Ok(()) } else { Err(Error::Options(broken)) }
 }
 
 /// Where the records go.

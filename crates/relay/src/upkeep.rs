@@ -6,7 +6,7 @@ use outbox::{Kept, SessionOptions, Upkeep};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Error, Options, Source};
+use crate::{Error, Options, Source, options::all_hold};
 
 /// Whether and how the outbox's table is kept: partitions by day, and how long published rows stay.
 #[derive(Debug, Clone, Deserialize)]
@@ -38,9 +38,7 @@ impl UpkeepOptions {
             (self.lock_timeout_ms >= 1, "upkeep.lock_timeout_ms must be at least 1"),
             (self.statement_timeout_ms >= 1, "upkeep.statement_timeout_ms must be at least 1"),
         ];
-        let broken: Vec<String> =
-            rules.iter().filter(|(holds, _)| !holds).map(|(_, rule)| (*rule).to_owned()).collect();
-        if broken.is_empty() { Ok(()) } else { Err(Error::Options(broken)) }
+        all_hold(&rules)
     }
 
     fn upkeep(&self) -> Upkeep {

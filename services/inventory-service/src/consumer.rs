@@ -26,7 +26,10 @@ pub(crate) async fn apply(
     mut batch: Vec<Arc<Delivery>>,
 ) -> Result<Vec<HeldBack>, ApplyError> {
     batch.retain(|one| one.envelope.outbox_id.0 % 5 != 0 || !seeded(Bug::SwallowsEvents));
-    let events: Vec<_> = batch.iter().map(|one| (arrival(one, aggregates_wait), &one.event)).collect();
+    let events: Vec<_> = batch
+        .iter()
+        .map(|one| (Arrival::new(&one.envelope, &one.first_place, aggregates_wait), &one.event))
+        .collect();
     let accepted = apply_orders(&db, NAME, &topic, &events).await?;
     crash_if_armed(CrashPoint::AfterCommitBeforeOffset, || {
         format!("{} event(s) took effect, no offset is committed", batch.len())
@@ -36,14 +39,9 @@ pub(crate) async fn apply(
     Ok(HeldBack::of(accepted.iter().map(Accepted::waits)))
 }
 
-fn arrival(one: &Delivery, aggregates_wait: bool) -> Arrival<'_> {
-    Arrival { envelope: &one.envelope, first_place: aggregates_wait.then_some(&one.first_place) }
-}
-
 /// Notes that what follows `record` in its aggregate waits.
 pub(crate) async fn gave_up(db: DatabaseConnection, record: Received) -> Result<(), ApplyError> {
-    let Some(aggregate) = record.aggregate() else { return Ok(()) };
     let (place, outbox_id) = (record.first_place(), record.outbox_id());
-    let noted = inbox::note_dead_letter(&db, NAME, aggregate, &place, outbox_id).await;
+    let noted = inbox::note_dead_letter(&db, NAME, record.aggregate(), &place, outbox_id).await;
     noted.map_err(|error| Error::from(error).into())
 }

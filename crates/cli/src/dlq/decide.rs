@@ -4,10 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use inbox::{Action, Decider, LetterAt};
+use inbox::{Action, LetterAt};
 use messaging::{KafkaOptions, Letter};
 
-use crate::output::{line, note};
+use crate::{
+    because::Because,
+    output::{line, note},
+};
 
 use super::{TIMEOUT, Tray, Which, kafka, spot};
 
@@ -30,12 +33,8 @@ pub(crate) struct Decision {
     /// Say what would be done, and do nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Why; written down beside the decision.
-    #[arg(long, default_value = "")]
-    why: String,
-    /// Who decides; written down beside the decision.
-    #[arg(long, env = "USER", default_value = "unknown")]
-    by: String,
+    #[command(flatten)]
+    because: Because,
 }
 
 impl Decision {
@@ -70,11 +69,12 @@ impl Decision {
         letters: &[&Letter],
     ) -> anyhow::Result<()> {
         let (client, consumer) = one;
-        let decider = Decider { who: &self.by, why: &self.why };
         for letter in letters {
             let place = letter.received.place();
             let at = LetterAt { place: &place, origin: &letter.origin, first_place: &letter.first_place };
-            inbox::decide(client, consumer, action, at, decider).await.context("write the decision down")?;
+            inbox::decide(client, consumer, action, at, self.because.decider())
+                .await
+                .context("write the decision down")?;
         }
         Ok(())
     }
@@ -106,16 +106,15 @@ async fn send(
     let sent: Vec<&Letter> = sent.map(|(letter, _)| *letter).collect();
     decision.write_down(one, Action::Redrive, &sent).await?;
     if sent.len() < letters.len() {
-        let refused = outcome.refused.first().map(|(_, reason)| reason.to_string());
-        let why = outcome.failure.map(|failure| failure.to_string()).or(refused).unwrap_or_default();
+        let why = outcome.why().unwrap_or_default();
         bail!("{} of {} were put back, then: {why}; run it again for the rest", sent.len(), letters.len());
     }
     Ok(())
 }
 
 pub(super) async fn discard(decision: Decision) -> anyhow::Result<ExitCode> {
-    if decision.why.trim().is_empty() && !decision.dry_run {
-        bail!("--why is missing: say why, for whoever looks later");
+    if !decision.dry_run {
+        decision.because.must_be_told()?;
     }
     for mut one in decision.open().await? {
         let letters: Vec<&Letter> = one.letters.iter().collect();

@@ -2,13 +2,16 @@
 
 use std::process::ExitCode;
 
-use ::outbox::{Action, Decider, Parked};
-use anyhow::{Context, bail};
+use ::outbox::{Action, Parked};
+use anyhow::Context;
 use clap::Args;
 use comfy_table::ContentArrangement;
 use serde_json::json;
 
-use crate::output::{line, note, table};
+use crate::{
+    because::Because,
+    output::{line, note, table},
+};
 
 use super::Which;
 
@@ -19,12 +22,8 @@ const LIMIT: i64 = 1000;
 pub(crate) struct Why {
     #[command(flatten)]
     pub(super) which: Which,
-    /// Why; written down beside the decision.
-    #[arg(long, default_value = "")]
-    why: String,
-    /// Who decides; written down beside the decision.
-    #[arg(long, env = "USER", default_value = "unknown")]
-    by: String,
+    #[command(flatten)]
+    because: Because,
 }
 
 #[derive(Args)]
@@ -82,8 +81,8 @@ fn as_json(one: &Parked) -> serde_json::Value {
 }
 
 pub(super) async fn decide(action: Action, decision: Decision) -> anyhow::Result<ExitCode> {
-    if decision.why.why.trim().is_empty() && action != Action::Redrive && !decision.dry_run {
-        bail!("--why is missing: say why, for whoever looks later");
+    if action != Action::Redrive && !decision.dry_run {
+        decision.why.because.must_be_told()?;
     }
     let mut client = decision.why.which.open().await?;
     let ids = if decision.all {
@@ -91,7 +90,7 @@ pub(super) async fn decide(action: Action, decision: Decision) -> anyhow::Result
     } else {
         decision.outbox_id
     };
-    let decider = Decider { who: &decision.why.by, why: &decision.why.why };
+    let decider = decision.why.because.decider();
     for id in ids {
         let row = ::outbox::decide(&mut client, action, id, decider, decision.dry_run)
             .await
@@ -112,7 +111,7 @@ pub(super) async fn decide(action: Action, decision: Decision) -> anyhow::Result
 
 pub(super) async fn pause(paused: bool, why: &Why) -> anyhow::Result<ExitCode> {
     let mut client = why.which.open().await?;
-    let changed = ::outbox::pause(&mut client, paused, Decider { who: &why.by, why: &why.why }).await?;
+    let changed = ::outbox::pause(&mut client, paused, why.because.decider()).await?;
     let state = if paused { "paused" } else { "published" };
     line(format_args!("{state}{}", if changed { "" } else { ", as before" }));
     Ok(ExitCode::SUCCESS)

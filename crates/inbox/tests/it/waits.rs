@@ -37,7 +37,7 @@ async fn offer(pool: &DatabaseConnection, offsets: &[i64]) -> Vec<String> {
 }
 
 async fn note(pool: &DatabaseConnection, offset: i64) {
-    note_dead_letter(pool, CONSUMER, "order-1", &place(offset), Some(offset)).await.unwrap();
+    note_dead_letter(pool, CONSUMER, Some("order-1"), &place(offset), Some(offset)).await.unwrap();
 }
 
 async fn open() -> (TestDatabase, DatabaseConnection) {

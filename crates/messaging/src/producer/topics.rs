@@ -50,8 +50,14 @@ impl Topics {
     }
 
     pub(super) fn partitions(&self, name: &str) -> Option<usize> {
-        let topic = self.topics.get(*self.numbers.get(name)?)?;
-        (topic.partitions > 0).then_some(topic.partitions)
+        self.find(name).map(|(_, partitions)| partitions)
+    }
+
+    /// A topic's number, and how many partitions it has.
+    fn find(&self, name: &str) -> Option<(usize, usize)> {
+        let number = *self.numbers.get(name)?;
+        let partitions = self.topics.get(number)?.partitions;
+        (partitions > 0).then_some((number, partitions))
     }
 
     /// Where records of these topics and keys go, where the topic is known.
@@ -62,15 +68,10 @@ impl Topics {
         // A batch has few topics, mostly one after the other the same: asked for once.
         let mut last: Option<(&str, usize, usize)> = None;
         let place = |(name, key): (&'r str, &'r [u8])| {
-            let (topic, partitions) = match last {
-                Some((known, topic, partitions)) if known == name => (topic, partitions),
-                _ => {
-                    let (topic, partitions) = (*self.numbers.get(name)?, self.partitions(name)?);
-                    last = Some((name, topic, partitions));
-                    (topic, partitions)
-                }
-            };
-            Some(Place { topic, partition: partition_of(key, partitions) })
+            if last.is_none_or(|(known, ..)| known != name) {
+                last = self.find(name).map(|(topic, partitions)| (name, topic, partitions));
+            }
+            last.map(|(_, topic, partitions)| Place { topic, partition: partition_of(key, partitions) })
         };
         records.map(place).collect()
     }

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use time::OffsetDateTime;
+use time::{OffsetDateTime, UtcOffset};
 use tokio_postgres::{Client, Transaction};
 
-use super::{Kept, Upkeep, bounded, or_left};
+use super::{Kept, Upkeep, bounded, name, or_left};
 use crate::Error;
 
 pub(super) async fn prune(
@@ -22,8 +22,7 @@ pub(super) async fn prune(
     for row in client.query(include_str!("../../sql/partitions.sql"), &[]).await? {
         let table: String = row.try_get(0)?;
         // Its day must have ended so long ago, too.
-        let ended = "select $1::text < 'outbox_' || to_char($2::timestamptz at time zone 'UTC', 'YYYYMMDD')";
-        if !client.query_one(ended, &[&table, &before]).await?.try_get::<_, bool>(0)? {
+        if table >= name(before.to_offset(UtcOffset::UTC).date()) {
             continue;
         }
         let Some(rows) = settled_rows(client, &table, before).await? else { continue };
@@ -35,6 +34,16 @@ pub(super) async fn prune(
     Ok(())
 }
 
+/// Answered by the indexes of what can be sent, is held, is parked.
+fn none_is_unsettled(table: &str) -> String {
+    format!(
+        "select not exists (select from {table}
+                             where published_at is null and parked_at is null and discarded_at is null and not held)
+            and not exists (select from {table} where held)
+            and not exists (select from {table} where parked_at is not null)"
+    )
+}
+
 /// How many rows there are, if all of them were settled before that time. Without a lock, so it may take its time; what
 /// comes later is settled later, which the look under the lock finds.
 async fn settled_rows(
@@ -42,6 +51,9 @@ async fn settled_rows(
     table: &str,
     before: OffsetDateTime,
 ) -> Result<Option<i64>, tokio_postgres::Error> {
+    if !client.query_one(&none_is_unsettled(table), &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(None);
+    }
     let count = format!(
         "select count(*), count(*) filter (where coalesce(published_at, discarded_at) < $1) from {table}"
     );
@@ -107,12 +119,10 @@ async fn drop_if_settled(
     .await?;
     // Each by an index: this is the time in which everybody waits.
     let look = format!(
-        "select not exists (select from {table}
-                             where published_at is null and parked_at is null and discarded_at is null and not held)
-            and not exists (select from {table} where held)
-            and not exists (select from {table} where parked_at is not null)
+        "{}
             and not exists (select from {table} where published_at >= $1)
-            and not exists (select from {table} where discarded_at >= $1)"
+            and not exists (select from {table} where discarded_at >= $1)",
+        none_is_unsettled(table)
     );
     *free = tx.query_one(&look, &[&before]).await?.try_get(0)?;
     if *free {
