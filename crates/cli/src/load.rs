@@ -4,12 +4,13 @@
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::Context;
+use backon::{ExponentialBuilder, Retryable};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use proto::order::v1::{OrderLine, PlaceOrderRequest, order_service_client::OrderServiceClient};
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
-use tonic::transport::Channel;
+use tonic::{Code, transport::Channel};
 
 use crate::{
     lab::MENU,
@@ -22,6 +23,9 @@ use crate::{
 /// At most so many calls wait at once; a service that is slower than the rate gets no more, and the latency tells.
 const IN_FLIGHT: usize = 1000;
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Between the tries of an order that was turned away; doubling.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long the shop may take to come to rest afterwards.
 const REST: Patience = Patience { whole: Duration::from_secs(300), quiet: Duration::from_secs(75) };
@@ -99,7 +103,7 @@ async fn send(args: &Args, address: &str) -> anyhow::Result<(Seen, Duration)> {
     let bar = ProgressBar::new(count);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} orders, {eta} left")?);
 
-    let mut seen = Seen { latency_us: Histogram::new(3)?, failed: 0, first_failure: None };
+    let mut seen = Seen { latency_us: Histogram::new(3)?, turned_away: 0, failed: 0, first_failure: None };
     let mut calls = JoinSet::new();
     let began = Instant::now();
     for number in 0..count {
@@ -121,17 +125,28 @@ async fn send(args: &Args, address: &str) -> anyhow::Result<(Seen, Duration)> {
     Ok((seen, began.elapsed()))
 }
 
+/// An order that was accepted.
+struct Placed {
+    /// Since it was due.
+    us: u64,
+    turned_away: u64,
+}
+
 /// What the calls came to.
 struct Seen {
     latency_us: Histogram<u64>,
+    turned_away: u64,
     failed: u64,
     first_failure: Option<String>,
 }
 
 impl Seen {
-    fn note(&mut self, done: Result<u64, String>) -> anyhow::Result<()> {
+    fn note(&mut self, done: Result<Placed, String>) -> anyhow::Result<()> {
         match done {
-            Ok(us) => self.latency_us.record(us)?,
+            Ok(placed) => {
+                self.latency_us.record(placed.us)?;
+                self.turned_away += placed.turned_away;
+            }
             Err(why) => {
                 self.failed += 1;
                 self.first_failure.get_or_insert(why);
@@ -141,8 +156,10 @@ impl Seen {
     }
 }
 
-/// Microseconds since the order was due; why, if it was not accepted.
-async fn place(mut client: OrderServiceClient<Channel>, number: u64, due: Instant) -> Result<u64, String> {
+/// How long an order took, and how often it was turned away before; why, if it was not accepted.
+///
+/// A service that has no room says so at once, and takes the same order later: as a till would, this asks again.
+async fn place(client: OrderServiceClient<Channel>, number: u64, due: Instant) -> Result<Placed, String> {
     let sku = MENU[usize::try_from(number).unwrap_or_default() % MENU.len()];
     let request = PlaceOrderRequest {
         customer: format!("customer-{}", number % 20),
@@ -150,8 +167,25 @@ async fn place(mut client: OrderServiceClient<Channel>, number: u64, due: Instan
         idempotency_key: uuid::Uuid::new_v4().to_string(),
         payment_token: "tok_good".to_owned(),
     };
-    match tokio::time::timeout(CALL_TIMEOUT, client.place_order(request)).await {
-        Ok(Ok(_)) => Ok(u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX)),
+    let mut turned_away = 0;
+    let try_once = || {
+        let (mut client, request) = (client.clone(), request.clone());
+        async move { client.place_order(request).await }
+    };
+    let pauses = ExponentialBuilder::default()
+        .with_min_delay(FIRST_PAUSE)
+        .with_max_delay(LAST_PAUSE)
+        .with_jitter()
+        .without_max_times();
+    let placing = try_once
+        .retry(pauses)
+        .when(|status| status.code() == Code::ResourceExhausted)
+        .notify(|_, _| turned_away += 1);
+    match tokio::time::timeout(CALL_TIMEOUT, placing).await {
+        Ok(Ok(_)) => {
+            let us = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX);
+            Ok(Placed { us, turned_away })
+        }
         Ok(Err(status)) => Err(format!("{} ({:?})", status.message(), status.code())),
         Err(_) => Err(format!("no answer within {CALL_TIMEOUT:?}")),
     }
@@ -166,7 +200,8 @@ fn report(args: &Args, seen: &Seen, took: Duration, looked: Option<&Looked>) -> 
     let rate = latency_us.len() as f64 / took.as_secs_f64();
     if args.json {
         let figures = json!({
-            "accepted": latency_us.len(), "failed": failed, "first_failure": seen.first_failure,
+            "accepted": latency_us.len(), "turned_away": seen.turned_away, "failed": failed,
+            "first_failure": seen.first_failure,
             "per_second": rate, "p50_ms": at(0.5), "p90_ms": at(0.9), "p99_ms": at(0.99),
             "max_ms": ms(latency_us.max()), "verify": looked.map(|(_, findings)| findings),
         });
@@ -174,9 +209,19 @@ fn report(args: &Args, seen: &Seen, took: Duration, looked: Option<&Looked>) -> 
         return Ok(());
     }
     let mut table = table();
-    table.set_header(["accepted", "failed", "per second", "p50 ms", "p90 ms", "p99 ms", "max ms"]);
+    table.set_header([
+        "accepted",
+        "turned away",
+        "failed",
+        "per second",
+        "p50 ms",
+        "p90 ms",
+        "p99 ms",
+        "max ms",
+    ]);
     table.add_row([
         latency_us.len().to_string(),
+        seen.turned_away.to_string(),
         failed.to_string(),
         format!("{rate:.1}"),
         format!("{:.1}", at(0.5)),

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use futures::future::try_join3;
 use postgres_native_tls::{MakeTlsConnector, TlsStream};
 use tokio_postgres::{Client, Config, Connection, Socket, Statement};
 
@@ -26,6 +27,8 @@ pub struct Session {
     pub(crate) client: Client,
     /// Begins a claim's transaction.
     pub(crate) begin: String,
+    /// Begins that of a look at what is pending.
+    begin_look: String,
     pub(crate) statements: Statements,
     /// A claim was begun and not settled.
     pub(crate) in_claim: bool,
@@ -56,12 +59,15 @@ impl Session {
     pub async fn connect(options: &SessionOptions) -> Result<Self, Error> {
         let client = connect(options).await?;
         let statements = Statements::prepare(&client).await?;
+        let plans = include_str!("../sql/plan_settings.sql");
+        // Losing a mark to a crash of Postgres costs a repeat, never an event: the commit need not wait for the disk.
         let begin = format!(
-            "begin isolation level read committed;{}set local idle_in_transaction_session_timeout = {};",
-            include_str!("../sql/claim_settings.sql"),
+            "begin isolation level read committed;{plans}set local synchronous_commit = off;\
+             set local idle_in_transaction_session_timeout = {};",
             options.idle_in_transaction_timeout.as_millis()
         );
-        Ok(Self { client, begin, statements, in_claim: false, bounds: Bounds::default() })
+        let begin_look = format!("begin isolation level read committed read only;{plans}");
+        Ok(Self { client, begin, begin_look, statements, in_claim: false, bounds: Bounds::default() })
     }
 
     /// The shards that have something to send. Locks nothing and writes nothing.
@@ -70,7 +76,17 @@ impl Session {
     /// The session is of no more use.
     pub async fn pending_shards(&mut self) -> Result<Vec<i16>, Error> {
         let ((low, epoch), began) = (self.bounds.all(), Instant::now());
-        let rows = self.client.query(&self.statements.pending_shards, &[&low, &epoch]).await?;
+        if self.in_claim {
+            self.client.batch_execute("rollback").await?;
+            self.in_claim = false;
+        }
+        // Sent together, run one after the other: one round trip.
+        let ((), rows, ()) = try_join3(
+            self.client.batch_execute(&self.begin_look),
+            self.client.query(&self.statements.pending_shards, &[&low, &epoch]),
+            self.client.batch_execute("commit"),
+        )
+        .await?;
         if rows.is_empty() {
             self.bounds.walked(began.elapsed());
         }

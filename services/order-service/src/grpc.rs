@@ -10,7 +10,7 @@ use proto::order::v1::{
     WatchOrderResponse, order_service_server::OrderService,
 };
 use sea_orm::DatabaseConnection;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, metadata::MetadataMap};
@@ -34,6 +34,20 @@ pub(crate) struct Orders {
     pub(crate) shutdown: CancellationToken,
     /// Told after each commit that appended an event.
     pub(crate) wake: Wake,
+    /// One permit for each call that may be under way.
+    pub(crate) room: Semaphore,
+}
+
+impl Orders {
+    /// A call's place, or the word that there is none. More calls than the database answers in time would all wait
+    /// until they fail, and then nothing at all is answered; so what is too much is turned away at once.
+    fn enter(&self) -> Result<SemaphorePermit<'_>, Status> {
+        self.room.try_acquire().map_err(|_| {
+            Status::resource_exhausted(
+                "too many calls are under way; nothing is stored, wait a little and try again with the same key",
+            )
+        })
+    }
 }
 
 #[tonic::async_trait]
@@ -43,6 +57,7 @@ impl OrderService for Orders {
         request: Request<PlaceOrderRequest>,
     ) -> Result<Response<PlaceOrderResponse>, Status> {
         let span = span("brew.order.v1.OrderService/PlaceOrder", request.metadata());
+        let _place = self.enter()?;
         let body = request.into_inner();
         let lines = body
             .lines
@@ -61,6 +76,7 @@ impl OrderService for Orders {
         &self,
         request: Request<GetOrderRequest>,
     ) -> Result<Response<GetOrderResponse>, Status> {
+        let _place = self.enter()?;
         let id = order_id(&request.into_inner().order_id)?;
         let order = get_order(&self.db, id).await?;
         Ok(Response::new(GetOrderResponse { order: Some(message(order)) }))
@@ -70,6 +86,7 @@ impl OrderService for Orders {
         &self,
         request: Request<ListOrdersRequest>,
     ) -> Result<Response<ListOrdersResponse>, Status> {
+        let _place = self.enter()?;
         let body = request.into_inner();
         let size = match body.page_size {
             0 => DEFAULT_PAGE,
@@ -100,6 +117,7 @@ impl OrderService for Orders {
         request: Request<CancelOrderRequest>,
     ) -> Result<Response<CancelOrderResponse>, Status> {
         let span = span("brew.order.v1.OrderService/CancelOrder", request.metadata());
+        let _place = self.enter()?;
         let id = order_id(&request.into_inner().order_id)?;
         let order = cancel_order(&self.db, &self.topic, id).instrument(span).await?;
         self.wake.wake();
@@ -112,6 +130,7 @@ impl OrderService for Orders {
         &self,
         request: Request<WatchOrderRequest>,
     ) -> Result<Response<Self::WatchOrderStream>, Status> {
+        let _place = self.enter()?;
         let id = order_id(&request.into_inner().order_id)?;
         let first = get_order(&self.db, id).await?;
         let (changes, stream) = mpsc::channel(1);

@@ -9,7 +9,7 @@ use relay::{Mode, Setup, Source, Target};
 use runtime::{Health, Supervisor, serve_admin};
 use sea_orm::DatabaseConnection;
 use secrecy::ExposeSecret;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
@@ -46,6 +46,7 @@ pub async fn serve(
         watch_interval: Duration::from_millis(settings.grpc.watch_interval_ms),
         shutdown: shutdown.clone(),
         wake: wake.clone(),
+        room: Semaphore::new(settings.grpc.max_calls),
     })
     .max_decoding_message_size(MAX_REQUEST_BYTES);
 

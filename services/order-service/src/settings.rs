@@ -54,6 +54,8 @@ pub struct Grpc {
     pub address: SocketAddr,
     /// A call that takes longer is ended.
     pub timeout_ms: u64,
+    /// More calls at once are turned away (`RESOURCE_EXHAUSTED`); open watches do not count.
+    pub max_calls: usize,
     /// How often `WatchOrder` looks for a change.
     pub watch_interval_ms: u64,
 }

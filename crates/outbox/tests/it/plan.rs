@@ -1,13 +1,15 @@
 //! The claim's and the mark's plans, held by the pages that they touch, in the states in which the planner is
 //! tempted: everything pending, and much published; with stale statistics and with fresh ones.
 
-use outbox::migrations;
+use outbox::{Session, migrations};
 use tokio_postgres::Client;
+
+use crate::schema::options;
 
 const FETCH: &str = include_str!("../../sql/fetch_pending.sql");
 const PENDING: &str = include_str!("../../sql/pending_shards.sql");
 const MARK: &str = include_str!("../../sql/mark_published.sql");
-const SETTINGS: &str = include_str!("../../sql/claim_settings.sql");
+const SETTINGS: &str = include_str!("../../sql/plan_settings.sql");
 
 /// A claim of 16 shards and 2,000 rows: the rows' own pages, and an index descent for each shard. A walk of the
 /// primary key past the published rows or other shards' rows would be above 10,000.
@@ -24,13 +26,12 @@ async fn pages(client: &Client, sql: &str) -> i64 {
 }
 
 async fn check(client: &Client, state: &str) {
-    // As the relay runs it: outside of a claim, with the server's own settings.
-    let prepare = format!("prepare look (bigint[], bigint[]) as {PENDING}");
+    let prepare = format!("begin; {SETTINGS} prepare look (bigint[], bigint[]) as {PENDING}");
     client.batch_execute(&prepare).await.unwrap();
     let epochs = "select array_agg(epoch order by shard)::text from outbox_shard";
     let epochs: String = client.query_one(epochs, &[]).await.unwrap().get(0);
     let pending = pages(client, &format!("execute look ('{}', '{epochs}')", low(client).await)).await;
-    client.batch_execute("deallocate look").await.unwrap();
+    client.batch_execute("deallocate look; rollback").await.unwrap();
     assert!(pending <= PENDING_PAGES, "the look for pending shards touches {pending} pages when {state}");
     let fetch = fetch_pages(client).await;
     assert!(fetch <= FETCH_PAGES, "fetch touches {fetch} pages when {state}");
@@ -133,4 +134,33 @@ async fn what_is_published_under_a_held_snapshot_costs_a_claim_nothing() {
     let unbounded = fetch_pages_above(&client, &zeros).await;
     assert!(unbounded > bounded * 2, "the snapshot changes nothing: {unbounded} and {bounded} pages");
     assert!(bounded <= at_start + at_start / 10, "{at_start} pages before, {bounded} after");
+}
+
+/// A publisher that started on an outbox which is known to be empty looks at what came since as cheaply as one that
+/// starts now: a plan that was chosen for the empty table would read all of it for each shard.
+#[tokio::test]
+async fn a_session_that_began_with_an_empty_outbox_does_not_walk_a_full_one() {
+    const LOOKS: i64 = 10;
+    let database = testkit::database(migrations("shop")).await;
+    database.client().await.batch_execute("analyze outbox").await.unwrap();
+    let mut session = Session::connect(&options(&database.url)).await.unwrap();
+    for _ in 0..LOOKS {
+        assert!(session.pending_shards().await.unwrap().is_empty());
+    }
+    fill(&database.client().await, 20_000).await;
+    for _ in 0..LOOKS {
+        assert_eq!(session.pending_shards().await.unwrap().len(), 64);
+    }
+    drop(session);
+    // What a session has read is counted at the latest when it is gone.
+    let sessions = "select count(*) from pg_stat_activity
+                     where datname = current_database() and application_name = 'brew-relay'";
+    testkit::until("the session's end", async || (database.number(sessions).await == 0).then_some(())).await;
+    let read = "select sum(read)::bigint
+                  from (select seq_tup_read as read, relname from pg_stat_user_tables
+                         union all
+                        select idx_tup_read, relname from pg_stat_user_indexes) counted
+                 where relname = 'outbox_default'";
+    let read = database.number(read).await;
+    assert!(read <= LOOKS * 64 * 2, "{LOOKS} looks read {read} rows");
 }

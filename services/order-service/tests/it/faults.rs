@@ -55,3 +55,33 @@ async fn while_postgres_is_away_calls_are_unavailable_and_afterwards_they_work()
     shop.place(order(&[("latte", 1)])).await.unwrap();
     assert_eq!(shop.rows().await, (2, 2, 2));
 }
+
+/// As many calls as there is room for wait for the database; one more is told so at once, and stores nothing.
+#[tokio::test]
+async fn calls_beyond_the_room_are_turned_away_while_the_others_are_served() {
+    const ROOM: usize = 4;
+    let shop = Shop::open_with(|settings| settings.grpc.max_calls = ROOM).await;
+    let mut client = shop.database.client().await;
+    let lock = client.transaction().await.unwrap();
+    lock.batch_execute("lock table orders in access exclusive mode").await.unwrap();
+    let waiting = (0..ROOM).map(|_| shop.place(order(&[("latte", 1)])));
+    let waiting = futures::future::join_all(waiting);
+    let turned_away = async {
+        // Watching from another session: all have got as far as the lock.
+        let blocked = "select count(*) from pg_stat_activity
+                       where datname = current_database() and wait_event_type = 'Lock'";
+        testkit::until("the room is full", async || {
+            (shop.database.number(blocked).await == i64::try_from(ROOM).unwrap()).then_some(())
+        })
+        .await;
+        let status = shop.place(order(&[("latte", 1)])).await.unwrap_err();
+        lock.commit().await.unwrap();
+        status
+    };
+    let (served, status) = tokio::join!(waiting, turned_away);
+    assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
+    assert!(served.iter().all(Result::is_ok), "{served:?}");
+    shop.place(order(&[("latte", 1)])).await.unwrap();
+    let five = i64::try_from(ROOM + 1).unwrap();
+    assert_eq!(shop.rows().await, (five, five, five));
+}

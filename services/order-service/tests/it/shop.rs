@@ -20,12 +20,17 @@ pub(crate) struct Shop {
 
 impl Shop {
     pub(crate) async fn open() -> Self {
+        Self::open_with(|_| ()).await
+    }
+
+    pub(crate) async fn open_with(change: impl FnOnce(&mut order_service::settings::Settings)) -> Self {
         let database = testkit::database(migrations()).await;
         let mut settings = settings::load(None).unwrap();
         settings.database = database.options();
         settings.admin.address = "127.0.0.1:0".parse().unwrap();
         settings.grpc.watch_interval_ms = 10;
         settings.orders.background = false;
+        change(&mut settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
