@@ -1,7 +1,7 @@
 # The front door. `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
-        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo test fmt fmt-check lint tidy deny
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo test test-faults fmt fmt-check lint tidy deny
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -31,6 +31,11 @@ TESTED := --workspace --features runtime/seeded-bugs
 test: ## All tests, on a Postgres and a Kafka of their own
 	@$(CARGO) build $(TESTED) --bins
 	@$(BREW) local run --profile test --fast -- $(CARGO) test $(TESTED)
+
+# BREW_FAULT_SEED gives a run's chances again, BREW_FAULT_ROUNDS takes them more often.
+test-faults: ## Publishers and brokers that are killed, frozen and cut off: what is too long for `make test`
+	@$(CARGO) build $(TESTED) --bins
+	@$(BREW) local run --profile test-faults --fast -- $(CARGO) test $(TESTED) --test faults -- --nocapture --test-threads 2
 
 up: build ## Start Postgres and Kafka
 	@$(BREW) local up

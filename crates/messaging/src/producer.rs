@@ -201,7 +201,10 @@ impl Producer {
                 self.acks.expect_fewer(1);
                 continue;
             }
-            let Err((error, _)) = inner.send(base_record(record, *position)) else { continue };
+            let Err((error, _)) = inner.send(base_record(record, *position)) else {
+                fail::fail_point!("producer-enqueued", |_| std::process::abort());
+                continue;
+            };
             self.acks.expect_fewer(1);
             held.insert((record.topic, record.key));
             match failure::of_enqueue(&error, self.options.max_message_bytes) {
@@ -212,6 +215,7 @@ impl Producer {
                 }
             }
         }
+        fail::fail_point!("producer-all-enqueued", |_| std::process::abort());
         Ok(())
     }
 

@@ -140,6 +140,7 @@ impl Worker {
         let limits =
             ClaimLimits { max_shards: as_i64(self.options.max_shards), max_rows: as_i64(self.batch) };
         let claim = session.claim(&pending, self.start, limits).await?;
+        fail::fail_point!("relay-claimed", |_| std::process::abort());
         // Behind the last row, not a fixed step on: with a step, shards behind one whose row fails may never be
         // the first.
         self.full = claim.len() >= self.batch;
@@ -215,6 +216,7 @@ impl Worker {
         if seeded(Bug::MarksUnsent) {
             acknowledged.clone_from(&positions);
         }
+        fail::fail_point!("relay-all-acked", |_| std::process::abort());
         crash_if_armed(CrashPoint::AfterAckBeforeMark, || {
             format!("{} record(s) are in Kafka, no row is marked", acknowledged.len())
         });
@@ -232,6 +234,7 @@ impl Worker {
         let marked = claim.settle(settlement).await;
         self.after(producer, &outcome, alone).await;
         let marked = marked?;
+        fail::fail_point!("relay-committed", |_| std::process::abort());
         if marked < acknowledged.len() as u64 {
             tracing::warn!(marked, acknowledged = acknowledged.len(), "rows were marked by somebody else");
         }

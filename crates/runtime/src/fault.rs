@@ -1,5 +1,9 @@
-//! Crash points for demonstrations and tests: places where the process can be made to die for real. They are armed
-//! by one environment variable and by nothing else, and an armed process says so when it starts.
+//! Crash points for demonstrations: places where the process can be made to die for real. They are armed by one
+//! environment variable and by nothing else, and an armed process says so when it starts.
+//!
+//! Tests have more of them, the fail points of the `fail` crate, which only builds with the feature `seeded-bugs` have;
+//! there `FAILPOINTS=relay-claimed=2*off->return` aborts the process when it passes the point for the third time
+//! (docs/decisions/0011).
 
 use std::{io::Write, sync::OnceLock};
 
@@ -36,6 +40,9 @@ pub enum Error {
         "{VARIABLE}={0} is no crash point; there are `after-ack-before-mark` and `after-commit-before-offset`"
     )]
     UnknownPoint(String),
+    /// Fail points are asked for that this build does not have.
+    #[error("FAILPOINTS is set, but this build has no fail points; only tests' builds have (`make test`)")]
+    NoFailPoints,
     /// A bug is asked for that this build does not have.
     #[error(transparent)]
     Bug(#[from] seeded::NoSuchBug),
@@ -43,12 +50,20 @@ pub enum Error {
 
 static ARMED: OnceLock<Option<CrashPoint>> = OnceLock::new();
 
-/// Reads [`VARIABLE`] and [`seeded::VARIABLE`]; call it once at start.
+/// Reads [`VARIABLE`], [`seeded::VARIABLE`] and `FAILPOINTS`; call it once at start.
 ///
 /// # Errors
 /// When a variable names what there is not.
 pub fn arm_from_env() -> Result<(), Error> {
     seeded::arm_from_env()?;
+    if let Ok(points) = std::env::var("FAILPOINTS") {
+        if !fail::has_failpoints() {
+            return Err(Error::NoFailPoints);
+        }
+        tracing::warn!(points, "FAULT INJECTION: this process goes wrong on purpose");
+        // Dropped, it would take the points back.
+        std::mem::forget(fail::FailScenario::setup());
+    }
     let point = match std::env::var(VARIABLE) {
         Err(_) => None,
         Ok(name) => Some(

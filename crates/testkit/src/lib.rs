@@ -2,16 +2,20 @@
 //! relays in small; and waiting for a condition instead of for a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod broker;
 mod history;
 mod postgres;
 mod process;
+mod proxy;
 mod relays;
 mod topics;
 mod until;
 
+pub use broker::Broker;
 pub use history::{History, history};
 pub use postgres::{TestDatabase, database};
 pub use process::{Service, run_to_end};
+pub use proxy::{Proxy, Replies};
 pub use relays::{drain, relay_options, relay_setup, start_relay};
 pub use topics::{kafka, read, topic};
 pub use until::until;

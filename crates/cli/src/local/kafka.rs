@@ -89,9 +89,13 @@ async fn from_jars(profile: &Profile) -> anyhow::Result<Kafka> {
     let folder = profile.folder();
     std::fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
-    let (port, controller) = (free_port()?, free_port()?);
     let properties = folder.join("kafka.properties");
-    std::fs::write(&properties, server_properties(port, controller, &folder.join("kafka")))?;
+    let (port, controller) = match former_ports(&properties) {
+        Some(ports) => ports,
+        None => (free_port()?, free_port()?),
+    };
+    let advertised = std::env::var("BREW_KAFKA_ADVERTISED").unwrap_or_else(|_| format!("127.0.0.1:{port}"));
+    std::fs::write(&properties, server_properties(port, controller, &advertised, &folder.join("kafka")))?;
     std::fs::write(folder.join("kafka-log4j2.yaml"), LOG4J)?;
     if !folder.join("kafka/meta.properties").exists() {
         format_storage(&jars, &folder, &properties)?;
@@ -151,13 +155,23 @@ async fn wait(brokers: &str, process: &Process, log: &Path) -> anyhow::Result<()
     Ok(())
 }
 
-fn server_properties(port: u16, controller: u16, data: &Path) -> String {
+/// The broker's and the controller's port of the last time, if they are free: whoever knows the broker finds it again.
+fn former_ports(properties: &Path) -> Option<(u16, u16)> {
+    let text = std::fs::read_to_string(properties).ok()?;
+    let listeners = text.lines().find_map(|line| line.strip_prefix("listeners="))?;
+    let mut ports = listeners.split(',').map(|listener| listener.rsplit(':').next()?.parse().ok());
+    let (port, controller): (u16, u16) = (ports.next()??, ports.next()??);
+    let free = |port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+    (free(port) && free(controller)).then_some((port, controller))
+}
+
+fn server_properties(port: u16, controller: u16, advertised: &str, data: &Path) -> String {
     format!(
         "process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+advertised.listeners=PLAINTEXT://{advertised}
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
@@ -188,3 +202,22 @@ const LOG4J: &str = "Configuration:
       AppenderRef:
         - ref: STDOUT
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_that_starts_again_is_where_it_was() {
+        let file = std::env::temp_dir().join(format!("brew-ports-{}", std::process::id()));
+        assert_eq!(former_ports(&file), None);
+        let (port, controller) = (free_port().unwrap(), free_port().unwrap());
+        std::fs::write(&file, server_properties(port, controller, "elsewhere:1", Path::new("/data")))
+            .unwrap();
+        assert_eq!(former_ports(&file), Some((port, controller)));
+        let taken = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+        assert_eq!(former_ports(&file), None);
+        drop(taken);
+        std::fs::remove_file(&file).unwrap();
+    }
+}

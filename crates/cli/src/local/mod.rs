@@ -27,7 +27,8 @@ pub(crate) enum Command {
     /// Kafka: KAFKA_BROKERS if set, else Docker, else Apache Kafka's jars (Java 17 and Maven), else an embedded
     /// broker.
     ///
-    /// BREW_POSTGRES=compose|system and BREW_KAFKA=compose|jars|embedded choose by hand.
+    /// BREW_POSTGRES=compose|system and BREW_KAFKA=compose|jars|embedded choose by hand. Behind a proxy,
+    /// BREW_KAFKA_ADVERTISED=host:port is where a broker from jars sends its clients.
     Up(Profile),
     /// Stop them; their data stays.
     Down(Profile),

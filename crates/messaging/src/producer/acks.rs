@@ -105,6 +105,7 @@ impl ProducerContext<NoCustomPartitioner> for Acks {
                     *slot = Some(ack);
                 }
                 batch.outstanding = batch.outstanding.saturating_sub(1);
+                fail::fail_point!("producer-acked", |_| std::process::abort());
             }
             Err((error, _)) => {
                 batch.failure.get_or_insert_with(|| failure::of_delivery(error));

@@ -1,12 +1,16 @@
 //! The publisher as a process: its crash, several sources, its end.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+#[path = "../common/mod.rs"]
+mod common;
+mod crash_points;
+
 use std::os::unix::process::ExitStatusExt;
 
 use nix::sys::signal::Signal;
 use testkit::{Service, TestDatabase, history, run_to_end};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_outbox-publisher");
+use common::PROGRAM;
 
 async fn filled(source: &str, topic: &str, rows: u32) -> TestDatabase {
     let database = testkit::database(outbox::migrations(source)).await;

@@ -1,0 +1,102 @@
+//! A Kafka of one test's own, to be frozen, killed and started again.
+
+use std::path::PathBuf;
+
+use messaging::KafkaOptions;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use tokio::process::Command;
+use uuid::Uuid;
+
+/// A broker that no other test knows; ended and deleted when dropped.
+pub struct Broker {
+    profile: String,
+    advertised: Option<String>,
+    pid: Pid,
+    /// Where it listens itself.
+    pub address: String,
+}
+
+impl Broker {
+    /// Starts one by `brew local up`. Clients are told to come to `advertised`, if it is given, else to the broker.
+    ///
+    /// # Panics
+    /// When it does not start, or where Kafka is not run from its jars.
+    pub async fn start(advertised: Option<String>) -> Self {
+        let profile = format!("faults-{}", Uuid::new_v4().simple());
+        let (pid, address) = up(&profile, advertised.as_deref()).await;
+        Self { profile, advertised, pid, address }
+    }
+
+    /// As a client reaches it.
+    #[must_use]
+    pub fn options(&self) -> KafkaOptions {
+        let brokers = self.advertised.clone().unwrap_or_else(|| self.address.clone());
+        KafkaOptions { brokers, ..crate::kafka() }
+    }
+
+    /// Stops it in the middle of whatever it does; its sockets stay open.
+    pub fn freeze(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    /// Kills it and waits for its end; what it had not written is lost.
+    pub async fn kill(&self) {
+        self.signal(Signal::SIGKILL);
+        let proc = PathBuf::from(format!("/proc/{}/exe", self.pid));
+        crate::until("the broker's end", async || (!proc.exists()).then_some(())).await;
+    }
+
+    /// Starts it again with its data, at the same address.
+    ///
+    /// # Panics
+    /// When it does not start there.
+    pub async fn restart(&mut self) {
+        let (pid, address) = up(&self.profile, self.advertised.as_deref()).await;
+        assert_eq!(address, self.address, "the broker has moved");
+        self.pid = pid;
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(self.pid, signal).expect("the broker runs");
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _gone = kill(self.pid, Signal::SIGKILL);
+        let _gone = std::fs::remove_dir_all(root().join(".brew").join(&self.profile));
+    }
+}
+
+async fn up(profile: &str, advertised: Option<&str>) -> (Pid, String) {
+    let mut command = Command::new(root().join("target/debug/brew"));
+    command
+        .args(["local", "up", "--fast", "--profile", profile])
+        .current_dir(root())
+        .env("DATABASE_URL", crate::variable("BREW_TEST_POSTGRES"))
+        .env("BREW_KAFKA", "jars");
+    if let Some(advertised) = advertised {
+        command.env("BREW_KAFKA_ADVERTISED", advertised);
+    }
+    let output = command.output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let state = std::fs::read(root().join(".brew").join(profile).join("state.json")).unwrap();
+    let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
+    let kafka = &state["kafka"];
+    let pid = kafka["how"]["Process"]["pid"].as_i64().expect("a process of ours");
+    let address = kafka["brokers"].as_str().expect("an address").to_owned();
+    (Pid::from_raw(i32::try_from(pid).unwrap()), address)
+}
+
+/// The workspace's folder.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}

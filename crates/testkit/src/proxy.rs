@@ -1,0 +1,92 @@
+//! A TCP proxy that can lose what comes back.
+
+use std::net::SocketAddr;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::watch,
+};
+
+/// What happens to the bytes from the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replies {
+    /// They are passed on.
+    Pass,
+    /// They are read and thrown away: the server has done what it was asked, and the client never hears of it.
+    Lost,
+}
+
+/// A proxy on a port of the loopback; ends when dropped.
+pub struct Proxy {
+    /// Where it listens.
+    pub address: SocketAddr,
+    server: watch::Sender<Option<String>>,
+    replies: watch::Sender<Replies>,
+}
+
+impl Proxy {
+    /// Listens; connections wait until [`lead_to`](Self::lead_to) says where to.
+    ///
+    /// # Panics
+    /// When there is no port.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (server, to) = watch::channel(None);
+        let (replies, mode) = watch::channel(Replies::Pass);
+        let proxy = Self { address, server, replies };
+        tokio::spawn(accept(listener, to, mode));
+        proxy
+    }
+
+    /// Where the server is.
+    pub fn lead_to(&self, server: &str) {
+        self.server.send_replace(Some(server.to_owned()));
+    }
+
+    /// From now on, also for connections that are open. One that lost a byte loses all that follows, too.
+    pub fn replies(&self, replies: Replies) {
+        self.replies.send_replace(replies);
+    }
+}
+
+async fn accept(listener: TcpListener, to: watch::Receiver<Option<String>>, mode: watch::Receiver<Replies>) {
+    let (mut gone, all) = (to.clone(), to);
+    let serving = async {
+        while let Ok((client, _)) = listener.accept().await {
+            tokio::spawn(carry(client, all.clone(), mode.clone()));
+        }
+    };
+    tokio::select! {
+        () = serving => {}
+        () = async { while gone.changed().await.is_ok() {} } => {}
+    }
+}
+
+async fn carry(client: TcpStream, mut to: watch::Receiver<Option<String>>, mode: watch::Receiver<Replies>) {
+    let Ok(server) = to.wait_for(Option::is_some).await.map(|to| to.clone().unwrap_or_default()) else {
+        return;
+    };
+    let Ok(server) = TcpStream::connect(server).await else { return };
+    let (mut from_client, to_client) = client.into_split();
+    let (from_server, mut to_server) = server.into_split();
+    tokio::select! {
+        _end = tokio::io::copy(&mut from_client, &mut to_server) => {}
+        () = answer(from_server, to_client, mode) => {}
+    }
+}
+
+async fn answer(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mode: watch::Receiver<Replies>) {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut lost = false;
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        lost |= *mode.borrow() == Replies::Lost;
+        if !lost && to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}

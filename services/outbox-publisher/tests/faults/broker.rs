@@ -1,0 +1,77 @@
+//! A broker that dies, stands still, or whose answers are lost.
+
+use std::time::Duration;
+
+use testkit::{Broker, Proxy, Replies};
+
+use crate::common::{Stage, end};
+
+/// So many aggregates that each partition has some.
+const AGGREGATES: u32 = 100;
+
+/// Some are published and some are not.
+async fn in_the_middle(stage: &Stage) {
+    let before = stage.pending().await;
+    testkit::until("some progress", async || (stage.pending().await < before).then_some(())).await;
+    assert!(stage.pending().await > 0, "all was published before the fault");
+}
+
+async fn two_publishers(stage: &Stage) -> [testkit::Service; 2] {
+    let publishers = [stage.publisher(&[]), stage.publisher(&[])];
+    stage.append(20_000, AGGREGATES).await;
+    in_the_middle(stage).await;
+    publishers
+}
+
+#[tokio::test]
+async fn a_broker_that_is_killed_and_comes_back_costs_repeats_at_most() {
+    let mut broker = Broker::start(None).await;
+    let stage = Stage::on(broker.options()).await;
+    let publishers = two_publishers(&stage).await;
+    broker.kill().await;
+    // What is acknowledged can be marked; then nobody holds a shard while the broker is away.
+    let claims = "select count(*) from pg_stat_activity where datname = current_database()
+                   and application_name = 'brew-relay' and state = 'idle in transaction'";
+    testkit::until("the claims' end", async || (stage.number(claims).await == 0).then_some(())).await;
+    broker.restart().await;
+    stage.until_published().await;
+    for publisher in publishers {
+        end(publisher).await;
+    }
+    stage.sound().await;
+}
+
+/// For half a minute, which is longer than the send deadline and its cap.
+#[tokio::test]
+async fn a_broker_that_is_frozen_and_thawed_loses_nothing() {
+    let broker = Broker::start(None).await;
+    let stage = Stage::on(broker.options()).await;
+    let publishers = two_publishers(&stage).await;
+    broker.freeze();
+    tokio::time::timeout(Duration::from_secs(30), stage.until_published()).await.unwrap_err();
+    broker.thaw();
+    stage.until_published().await;
+    for publisher in publishers {
+        end(publisher).await;
+    }
+    stage.sound().await;
+}
+
+/// The broker has written what it was sent, and nobody hears of it: all of that is sent again.
+#[tokio::test]
+async fn acks_that_are_lost_on_the_way_cost_repeats_and_no_more() {
+    let proxy = Proxy::start().await;
+    let broker = Broker::start(Some(proxy.address.to_string())).await;
+    proxy.lead_to(&broker.address);
+    let stage = Stage::on(broker.options()).await;
+    let deadline = [("BREW__RELAY__SEND_DEADLINE_MS", "1000")];
+    let publisher = stage.publisher(&deadline);
+    stage.append(5000, AGGREGATES).await;
+    in_the_middle(&stage).await;
+    proxy.replies(Replies::Lost);
+    tokio::time::timeout(Duration::from_secs(5), stage.until_published()).await.unwrap_err();
+    proxy.replies(Replies::Pass);
+    stage.until_published().await;
+    end(publisher).await;
+    assert!(stage.sound().await.repeats > 0, "no ack was lost");
+}
