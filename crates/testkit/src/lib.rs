@@ -17,7 +17,7 @@ pub use postgres::{TestDatabase, database};
 pub use process::{Service, run_to_end};
 pub use proxy::{Proxy, Replies};
 pub use relays::{drain, relay_options, relay_setup, start_relay};
-pub use topics::{kafka, read, topic};
+pub use topics::{kafka, make_topic, read, topic};
 pub use until::until;
 
 fn variable(name: &str) -> String {

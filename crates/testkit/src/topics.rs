@@ -27,19 +27,30 @@ pub fn kafka() -> KafkaOptions {
 /// When Kafka refuses.
 pub async fn topic(options: &KafkaOptions, consumer: Option<&str>) -> String {
     let name = format!("test.{}", Uuid::new_v4().simple());
-    let spec = |name: String| TopicSpec {
+    let mut specs = vec![spec(options, name.clone())];
+    if let Some(consumer) = consumer {
+        specs.push(spec(options, events::topic::dead_letter(&name, consumer)).of_dead_letters());
+    }
+    admin::create(options, &specs, TIMEOUT).await.unwrap();
+    name
+}
+
+/// Makes a topic of this name, with `options.partitions`.
+///
+/// # Panics
+/// When Kafka refuses.
+pub async fn make_topic(options: &KafkaOptions, name: &str) {
+    admin::create(options, &[spec(options, name.to_owned())], TIMEOUT).await.unwrap();
+}
+
+fn spec(options: &KafkaOptions, name: String) -> TopicSpec {
+    TopicSpec {
         name,
         partitions: options.partitions,
         replication: 1,
         retention_ms: 3_600_000,
         extra_bytes: 0,
-    };
-    let mut specs = vec![spec(name.clone())];
-    if let Some(consumer) = consumer {
-        specs.push(spec(events::topic::dead_letter(&name, consumer)).of_dead_letters());
     }
-    admin::create(options, &specs, TIMEOUT).await.unwrap();
-    name
 }
 
 /// Every record of a topic.

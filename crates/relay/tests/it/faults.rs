@@ -64,33 +64,6 @@ async fn while_the_broker_is_away_no_shard_is_locked_and_afterwards_all_flows() 
     assert_eq!(history(&testkit::read(&topic).await).ids.len(), 10);
 }
 
-#[tokio::test]
-async fn a_topic_that_comes_later_gets_its_rows_then_and_in_order() {
-    let kafka = testkit::kafka();
-    let topic = testkit::topic(&kafka, None).await;
-    let database = testkit::database(outbox::migrations("shop")).await;
-    let later = format!("{topic}.later");
-    insert(&database, "a", &later, 5).await;
-    insert(&database, "b", &topic, 5).await;
-    let shutdown = CancellationToken::new();
-    let relay = start_relay(&database.url, &kafka, relay_options(), Mode::Forever, &shutdown);
-    until("the known topic's rows", async || (pending(&database).await == 5).then_some(())).await;
-
-    let spec = messaging::admin::TopicSpec {
-        name: later.clone(),
-        partitions: 6,
-        replication: 1,
-        retention_ms: 3_600_000,
-        extra_bytes: 0,
-    };
-    messaging::admin::create(&kafka, &[spec], std::time::Duration::from_secs(20)).await.unwrap();
-    until("the new topic's rows", async || (pending(&database).await == 0).then_some(())).await;
-    shutdown.cancel();
-    relay.await.unwrap();
-    let history = history(&testkit::read(&later).await);
-    assert_eq!((history.ids.len(), history.out_of_order().len()), (5, 0));
-}
-
 /// One record in the middle that the broker refuses: its aggregate stops there, nothing overtakes it, the others
 /// flow, also those of the shards next to it.
 #[tokio::test]

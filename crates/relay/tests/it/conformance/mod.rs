@@ -1,0 +1,63 @@
+//! What every driver of the relay must do, whatever its way; and relays that are wrong on purpose, which must fail. A
+//! new driver is a line in [`Driver`] and a test here.
+
+mod driver;
+mod scenarios;
+mod stage;
+mod wrong;
+
+use driver::Driver;
+use scenarios::{
+    a_late_commit_is_not_skipped, a_newer_event_waits_for_an_older_one, a_refused_record_is_not_lost,
+    a_shutdown_leaves_no_repeats, replicas_keep_order, sessions_that_are_ended_are_made_again,
+};
+use wrong::Wrong;
+
+/// A scenario says what is wrong, or nothing.
+async fn conforms(driver: Driver) {
+    let seen = tokio::join!(
+        a_late_commit_is_not_skipped(driver),
+        a_newer_event_waits_for_an_older_one(driver),
+        a_refused_record_is_not_lost(driver),
+        a_shutdown_leaves_no_repeats(driver),
+        sessions_that_are_ended_are_made_again(driver),
+    );
+    assert_eq!(seen, (Ok(()), Ok(()), Ok(()), Ok(()), Ok(())), "{driver:?}");
+    for replicas in [2, 4] {
+        assert_eq!(replicas_keep_order(driver, replicas).await, Ok(()), "{driver:?}, {replicas} replicas");
+    }
+}
+
+#[tokio::test]
+async fn polling_conforms() {
+    conforms(Driver::Polling).await;
+}
+
+#[tokio::test]
+async fn in_process_conforms() {
+    conforms(Driver::InProcess).await;
+}
+
+#[tokio::test]
+async fn a_relay_that_marks_before_the_ack_fails() {
+    let found = a_refused_record_is_not_lost(Driver::Wrong(Wrong::MarksBeforeAck)).await;
+    assert!(found.clone().unwrap_err().contains("lost"), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_relay_with_a_cursor_by_id_fails() {
+    let found = a_late_commit_is_not_skipped(Driver::Wrong(Wrong::CursorById)).await;
+    assert!(found.clone().unwrap_err().contains("lost"), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_relay_that_locks_rows_fails() {
+    let found = replicas_keep_order(Driver::Wrong(Wrong::LocksRows), 2).await;
+    assert!(found.clone().unwrap_err().contains("out of order"), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_relay_that_locks_and_reads_in_one_statement_fails() {
+    let found = replicas_keep_order(Driver::Wrong(Wrong::LocksAndReadsAtOnce), 2).await;
+    assert!(found.clone().unwrap_err().contains("repeats"), "{found:?}");
+}
