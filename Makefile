@@ -1,7 +1,7 @@
 # The front door. `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
-        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo test test-faults fmt fmt-check lint tidy deny
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo test test-faults writers fmt fmt-check lint tidy deny
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -36,6 +36,15 @@ test: ## All tests, on a Postgres and a Kafka of their own
 test-faults: ## Publishers and brokers that are killed, frozen and cut off: what is too long for `make test`
 	@$(CARGO) build $(TESTED) --bins
 	@$(BREW) local run --profile test-faults --fast -- $(CARGO) test $(TESTED) --test faults -- --nocapture --test-threads 2
+
+# A Python with psycopg; the wheel brings libpq along.
+WRITERS := $(TARGET)/writers
+writers: ## The writers of docs/writers.md in psql, Python and Go, judged by `brew outbox selftest`
+	@test -x $(WRITERS)/bin/python || python3 -m venv $(WRITERS)
+	@$(WRITERS)/bin/python -c 'import psycopg' 2>/dev/null || $(WRITERS)/bin/pip install --quiet 'psycopg[binary]==3.2.*'
+	@$(CARGO) build $(TESTED) --bins
+	@PYTHON=$(abspath $(WRITERS))/bin/python $(BREW) local run --profile writers --fast -- \
+	    $(CARGO) test $(TESTED) --test writers
 
 up: build ## Start Postgres and Kafka
 	@$(BREW) local up

@@ -2,6 +2,7 @@
 
 mod explain;
 mod parked;
+mod selftest;
 mod status;
 
 use std::process::ExitCode;
@@ -53,6 +54,14 @@ pub(crate) enum Command {
     Pause(parked::Why),
     /// Go on publishing.
     Resume(parked::Why),
+    /// Check an outbox, and a program that writes to it, against the contract (docs/writers.md).
+    ///
+    /// For a database of your own, in which no publisher runs: the writer's rows are deleted again, and the table has a
+    /// trigger more for as long as it is run.
+    #[command(
+        after_help = "Example: brew outbox selftest --url postgres://127.0.0.1/shop -- python3 my_writer.py"
+    )]
+    Selftest(selftest::Args),
 }
 
 /// One service's outbox.
@@ -119,5 +128,6 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Explain { which, outbox_id, json } => explain::run(&which, outbox_id, json).await,
         Command::Pause(why) => parked::pause(true, &why).await,
         Command::Resume(why) => parked::pause(false, &why).await,
+        Command::Selftest(args) => selftest::run(&args).await,
     }
 }
