@@ -1,7 +1,7 @@
 # The front door. `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
-        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo test test-faults writers fmt fmt-check lint tidy deny
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo test test-faults writers pooler fmt fmt-check lint tidy deny
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -36,6 +36,10 @@ test: ## All tests, on a Postgres and a Kafka of their own
 test-faults: ## Publishers and brokers that are killed, frozen and cut off: what is too long for `make test`
 	@$(CARGO) build $(TESTED) --bins
 	@$(BREW) local run --profile test-faults --fast -- $(CARGO) test $(TESTED) --test faults -- --nocapture --test-threads 2
+
+pooler: ## The relay behind a PgBouncer in transaction mode, of the version that is installed
+	@$(CARGO) build $(TESTED) --bins
+	@$(BREW) local run --profile pooler --fast -- $(CARGO) test $(TESTED) --test pooler
 
 # A Python with psycopg; the wheel brings libpq along.
 WRITERS := $(TARGET)/writers

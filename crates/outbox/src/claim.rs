@@ -93,8 +93,8 @@ impl Session {
         // Sent together, run one after the other: one round trip.
         let ((), locked, horizon) = try_join3(
             self.client.batch_execute(&self.begin),
-            self.client.query(&self.statements.claim_shards, &[&candidates, &start, &limits.max_shards]),
-            self.client.query_one(&self.statements.horizon, &[]),
+            self.statements.claim_shards.rows(&self.client, &[&candidates, &start, &limits.max_shards]),
+            self.statements.horizon.row(&self.client, &[]),
         )
         .await?;
         self.bounds.begun(horizon.try_get(0)?, horizon.try_get(1)?);
@@ -125,8 +125,8 @@ impl Claim<'_> {
         let (low, began) = (bounds.of(shards), Instant::now());
         let share = max_rows / i64::try_from(shards.len()).unwrap_or(1) + 1;
         let (blocked, mut rows) = try_join(
-            client.query(&statements.blocked, &[&shards]),
-            client.query(&statements.fetch_pending, &[&shards, &share, &max_rows, &low]),
+            statements.blocked.rows(client, &[&shards]),
+            statements.fetch_pending.rows(client, &[&shards, &share, &max_rows, &low]),
         )
         .await?;
         let mut counts: BTreeMap<i16, i64> = BTreeMap::new();
@@ -141,7 +141,7 @@ impl Claim<'_> {
         let found = counts.values().sum::<i64>();
         // Half a claim is better than one that is read twice.
         if found < max_rows / 2 && counts.values().any(|count| *count >= share) {
-            rows = client.query(&statements.fetch_pending, &[&shards, &max_rows, &max_rows, &low]).await?;
+            rows = statements.fetch_pending.rows(client, &[&shards, &max_rows, &max_rows, &low]).await?;
         }
         self.session.bounds.seen(shards, &first, found >= max_rows, began.elapsed());
         if blocked.is_empty() {
@@ -167,7 +167,7 @@ impl Claim<'_> {
         if !due.is_empty() {
             let names: Vec<&str> = due.keys().copied().collect();
             let session = &*self.session;
-            heads = session.client.query(&session.statements.fetch_heads, &[&names]).await?;
+            heads = session.statements.fetch_heads.rows(&session.client, &[&names]).await?;
         }
         for head in &heads {
             let aggregate: &str = head.try_get(2)?;

@@ -13,6 +13,7 @@ mod migrations;
 mod operate;
 mod session;
 mod settle;
+mod statements;
 mod status;
 mod upkeep;
 mod wake;

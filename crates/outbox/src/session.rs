@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use futures::future::try_join3;
 use postgres_native_tls::{MakeTlsConnector, TlsStream};
-use tokio_postgres::{Client, Config, Connection, Socket, Statement};
+use tokio_postgres::{Client, Config, Connection, Socket};
 
-use crate::{Error, bounds::Bounds};
+use crate::{Error, bounds::Bounds, statements::Statements};
 
 /// How to reach an outbox, and what bounds a claim.
 #[derive(Debug, Clone)]
@@ -19,6 +19,9 @@ pub struct SessionOptions {
     pub idle_in_transaction_timeout: Duration,
     /// A peer that is gone without a word is noticed after about this long.
     pub keepalive: Duration,
+    /// Whether statements are prepared once and called by name. Not behind a pooler in transaction mode that does not
+    /// keep them (PgBouncer before 1.21): there they are sent as text, and planned each time.
+    pub prepared: bool,
 }
 
 /// One connection, with its statements prepared. Ends when dropped; an open claim is then rolled back by the
@@ -36,21 +39,6 @@ pub struct Session {
     pub(crate) bounds: Bounds,
 }
 
-pub(crate) struct Statements {
-    pub(crate) pending_shards: Statement,
-    pub(crate) claim_shards: Statement,
-    pub(crate) fetch_pending: Statement,
-    pub(crate) mark_published: Statement,
-    pub(crate) blocked: Statement,
-    pub(crate) fetch_heads: Statement,
-    pub(crate) hold: Statement,
-    pub(crate) wait: Statement,
-    pub(crate) park: Statement,
-    pub(crate) unblock: Statement,
-    pub(crate) waits: Statement,
-    pub(crate) horizon: Statement,
-}
-
 impl Session {
     /// Connects and prepares.
     ///
@@ -58,7 +46,7 @@ impl Session {
     /// A URL that cannot be read, a server that is away or refuses, an outbox that is not migrated.
     pub async fn connect(options: &SessionOptions) -> Result<Self, Error> {
         let client = connect(options).await?;
-        let statements = Statements::prepare(&client).await?;
+        let statements = Statements::new(&client, options.prepared).await?;
         let plans = include_str!("../sql/plan_settings.sql");
         // Losing a mark to a crash of Postgres costs a repeat, never an event: the commit need not wait for the disk.
         let begin = format!(
@@ -83,7 +71,7 @@ impl Session {
         // Sent together, run one after the other: one round trip.
         let ((), rows, ()) = try_join3(
             self.client.batch_execute(&self.begin_look),
-            self.client.query(&self.statements.pending_shards, &[&low, &epoch]),
+            self.statements.pending_shards.rows(&self.client, &[&low, &epoch]),
             self.client.batch_execute("commit"),
         )
         .await?;
@@ -105,7 +93,7 @@ impl Session {
     /// # Errors
     /// The session is of no more use.
     pub async fn waits(&self) -> Result<bool, Error> {
-        Ok(self.client.query_one(&self.statements.waits, &[]).await?.try_get(0)?)
+        Ok(self.statements.waits.row(&self.client, &[]).await?.try_get(0)?)
     }
 }
 
@@ -138,23 +126,4 @@ pub(crate) async fn connection(
         .application_name("brew-relay");
     let tls = MakeTlsConnector::new(native_tls::TlsConnector::new()?);
     Ok(config.connect(tls).await?)
-}
-
-impl Statements {
-    async fn prepare(client: &Client) -> Result<Self, Error> {
-        Ok(Self {
-            pending_shards: client.prepare(include_str!("../sql/pending_shards.sql")).await?,
-            claim_shards: client.prepare(include_str!("../sql/claim_shards.sql")).await?,
-            fetch_pending: client.prepare(include_str!("../sql/fetch_pending.sql")).await?,
-            mark_published: client.prepare(include_str!("../sql/mark_published.sql")).await?,
-            blocked: client.prepare(include_str!("../sql/blocked.sql")).await?,
-            fetch_heads: client.prepare(include_str!("../sql/fetch_heads.sql")).await?,
-            hold: client.prepare(include_str!("../sql/hold.sql")).await?,
-            wait: client.prepare(include_str!("../sql/wait.sql")).await?,
-            park: client.prepare(include_str!("../sql/park.sql")).await?,
-            unblock: client.prepare(include_str!("../sql/unblock.sql")).await?,
-            waits: client.prepare(include_str!("../sql/waits.sql")).await?,
-            horizon: client.prepare(include_str!("../sql/horizon.sql")).await?,
-        })
-    }
 }

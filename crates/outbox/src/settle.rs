@@ -48,7 +48,7 @@ impl Claim<'_> {
             Some((first, last)) => {
                 let mark = &session.statements.mark_published;
                 // Sent together. A mark that fails makes a rollback of the commit, and this returns the failure.
-                try_join(session.client.execute(mark, &[&ids, &first, &last]), commit).await?.0
+                try_join(mark.execute(&session.client, &[&ids, &first, &last]), commit).await?.0
             }
             None => {
                 commit.await?;
@@ -65,13 +65,13 @@ impl Claim<'_> {
             let Some(row) = self.rows.get(*position) else { continue };
             let (id, created): (i64, OffsetDateTime) = (row.try_get(0)?, row.try_get(1)?);
             let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
-            client.execute(&statements.wait, &[&id, &created, why, &pause_ms]).await?;
+            statements.wait.execute(client, &[&id, &created, why, &pause_ms]).await?;
         }
         let mut passed: Vec<String> = Vec::new();
         for (position, why) in settlement.parked {
             let Some(row) = self.rows.get(*position) else { continue };
             let (id, created): (i64, OffsetDateTime) = (row.try_get(0)?, row.try_get(1)?);
-            client.execute(&statements.park, &[&id, &created, why, &!settlement.pass_parked]).await?;
+            statements.park.execute(client, &[&id, &created, why, &!settlement.pass_parked]).await?;
             if settlement.pass_parked {
                 passed.push(row.try_get(2)?);
             }
@@ -85,13 +85,13 @@ impl Claim<'_> {
                 .behind
                 .iter()
                 .fold((*created, *created), |span, (_, created)| widen(Some(span), *created));
-            client.execute(&statements.hold, &[&ids, &first, &last]).await?;
+            statements.hold.execute(client, &[&ids, &first, &last]).await?;
         }
         Ok(())
     }
 
     async fn unblock(&self, aggregates: &[String]) -> Result<(), Error> {
-        self.session.client.execute(&self.session.statements.unblock, &[&aggregates]).await?;
+        self.session.statements.unblock.execute(&self.session.client, &[&aggregates]).await?;
         Ok(())
     }
 }

@@ -48,10 +48,24 @@ pub struct Source {
     pub name: String,
     /// `postgres://user:password@host:port/name`
     pub url: String,
-    /// The same database for LISTEN, which a pooler in transaction mode does not pass on; none: no listening.
-    pub listen_url: Option<String>,
+    /// Past the pooler, if `url` leads to one in transaction mode: for what such a pooler cannot do, which is LISTEN,
+    /// and the upkeep of the tables.
+    pub direct_url: String,
+    /// Whether to listen for wake-ups.
+    pub listen: bool,
+    /// Whether statements are prepared; see [`SessionOptions`].
+    pub prepared: bool,
     /// How many workers, each with a connection and a producer of its own.
     pub workers: usize,
+}
+
+impl Source {
+    /// An outbox that is reached without a pooler, whose relay has one worker and does not listen.
+    #[must_use]
+    pub fn new(name: &str, url: &str) -> Self {
+        let (name, url) = (name.to_owned(), url.to_owned());
+        Self { name, direct_url: url.clone(), url, listen: false, prepared: true, workers: 1 }
+    }
 }
 
 impl Options {
@@ -90,7 +104,13 @@ impl Options {
             connect_timeout: self.connect_timeout(),
             idle_in_transaction_timeout: Duration::from_millis(self.idle_in_transaction_timeout_ms),
             keepalive: Duration::from_millis(self.keepalive_ms),
+            prepared: source.prepared,
         }
+    }
+
+    /// Past the pooler.
+    pub(crate) fn direct_session(&self, source: &Source) -> SessionOptions {
+        SessionOptions { url: source.direct_url.clone(), ..self.session(source) }
     }
 
     pub(crate) fn connect_timeout(&self) -> Duration {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use outbox::{SessionOptions, Wake};
+use outbox::Wake;
 use runtime::Health;
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -64,8 +64,8 @@ pub async fn run(setup: Setup, shutdown: CancellationToken) -> Result<Report, Er
     options.validate()?;
     setup.health.not_ready(part(&source.name), "not connected yet");
     let done = shutdown.child_token();
-    let ears = source.listen_url.clone().filter(|_| setup.mode == Mode::Forever).map(|url| {
-        let session = SessionOptions { url, ..options.session(source) };
+    let ears = (source.listen && setup.mode == Mode::Forever).then(|| {
+        let session = options.direct_session(source);
         tokio::spawn(listen(source.name.clone(), session, setup.wake.clone(), done.clone()))
     });
     let mut workers = JoinSet::new();

@@ -58,7 +58,7 @@ pub async fn upkeep(source: Source, relay: Options, options: UpkeepOptions, shut
     if !options.enabled {
         return;
     }
-    let session = relay.session(&source);
+    let session = relay.direct_session(&source);
     loop {
         let run = tokio::select! {
             run = run(&session, options.upkeep()) => run,

@@ -31,7 +31,7 @@ pub fn relay_options() -> Options {
 /// A relay of the outbox at `url` with one worker, which does not listen.
 #[must_use]
 pub fn relay_setup(url: &str, kafka: &KafkaOptions, options: Options, mode: Mode) -> Setup {
-    let source = Source { name: "test".to_owned(), url: url.to_owned(), listen_url: None, workers: 1 };
+    let source = Source::new("test", url);
     let target = Target { kafka: kafka.clone(), declared: BTreeMap::new() };
     let (health, wake) = (Health::default(), Wake::default());
     Setup { source, target, options, mode, health, observer: None, wake }

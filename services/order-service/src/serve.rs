@@ -96,10 +96,10 @@ fn publish(
     wake: Wake,
     shutdown: CancellationToken,
 ) -> impl Future<Output = Result<(), relay::Error>> + Send + 'static {
-    let url = settings.database.url.expose_secret().to_owned();
+    // Woken in memory: it need not listen.
+    let source = Source::new("orders", settings.database.url.expose_secret());
     let setup = Setup {
-        // Woken in memory: it need not listen.
-        source: Source { name: "orders".to_owned(), url, listen_url: None, workers: settings.relay.workers },
+        source: Source { workers: settings.relay.workers, ..source },
         target: Target {
             kafka: settings.kafka.clone(),
             declared: [(settings.topics.orders.clone(), settings.kafka.partitions)].into(),

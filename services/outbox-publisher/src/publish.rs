@@ -7,7 +7,7 @@ use runtime::{Health, Supervisor, serve_admin};
 use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
-use crate::settings::Settings;
+use crate::settings::{Settings, SourceSettings};
 
 /// What the command line adds to the settings.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,12 +55,7 @@ pub async fn publish(settings: Settings, options: Options, shutdown: Cancellatio
     let observer = options.print_records.then(|| Arc::new(print) as Observer);
     let mut running = Vec::new();
     for (name, source) in &settings.sources {
-        let url = source.url.expose_secret().to_owned();
-        let listen_url = source.listen.then(|| match source.listen_url.expose_secret() {
-            "" => url.clone(),
-            direct => direct.to_owned(),
-        });
-        let source = Source { name: name.clone(), url, listen_url, workers: source.workers };
+        let source = of_settings(name, source);
         if mode == Mode::Forever {
             let kept = relay::upkeep(
                 source.clone(),
@@ -95,6 +90,16 @@ pub async fn publish(settings: Settings, options: Options, shutdown: Cancellatio
         Ok::<(), relay::Error>(())
     });
     Ok(tasks.run(Duration::from_millis(settings.drain_grace_ms)).await?)
+}
+
+fn of_settings(name: &str, source: &SourceSettings) -> Source {
+    let plain = Source::new(name, source.url.expose_secret());
+    let direct_url = match source.direct_url.expose_secret() {
+        "" => plain.url.clone(),
+        direct => direct.to_owned(),
+    };
+    let (listen, prepared, workers) = (source.listen, source.prepared_statements, source.workers);
+    Source { direct_url, listen, prepared, workers, ..plain }
 }
 
 pub(crate) fn check(settings: &Settings) -> Result<(), Error> {

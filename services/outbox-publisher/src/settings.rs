@@ -34,7 +34,9 @@ pub struct SourceSettings {
     /// Whether to listen for wake-ups.
     pub listen: bool,
     /// Of the same database, past a pooler; empty: `url`.
-    pub listen_url: SecretString,
+    pub direct_url: SecretString,
+    /// Whether statements are prepared.
+    pub prepared_statements: bool,
     /// How many workers it gets.
     pub workers: usize,
 }

@@ -107,5 +107,6 @@ pub(crate) fn options(url: &str) -> SessionOptions {
         connect_timeout: Duration::from_secs(10),
         idle_in_transaction_timeout: Duration::from_secs(30),
         keepalive: Duration::from_secs(45),
+        prepared: true,
     }
 }

@@ -8,8 +8,7 @@ use testkit::{TestDatabase, drain, history, relay_options, start_relay, until};
 use tokio_util::sync::CancellationToken;
 
 fn worker(database: &TestDatabase, kafka: &KafkaOptions, declared: BTreeMap<String, usize>) -> Worker {
-    let (name, url) = ("test".to_owned(), database.url.clone());
-    let source = Source { name, url, listen_url: None, workers: 1 };
+    let source = Source::new("test", &database.url);
     let target = Target { kafka: kafka.clone(), declared };
     let options = Options { connect_timeout_ms: 5_000, ..relay_options() };
     Worker::new(source, target, options, None)

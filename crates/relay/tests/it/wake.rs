@@ -20,15 +20,13 @@ async fn published(database: &TestDatabase, count: i64) {
 }
 
 /// The first row is found by the first look, so that the relay sleeps before the second comes.
-async fn resting(
-    setup: impl FnOnce(&TestDatabase, Setup) -> Setup,
-) -> (TestDatabase, String, CancellationToken) {
+async fn resting(change: impl FnOnce(Setup) -> Setup) -> (TestDatabase, String, CancellationToken) {
     let kafka = testkit::kafka();
     let topic = testkit::topic(&kafka, None).await;
     let database = testkit::database(outbox::migrations("shop")).await;
     insert(&database, &topic).await;
     let shutdown = CancellationToken::new();
-    let setup = setup(&database, relay_setup(&database.url, &kafka, sleepy(), Mode::Forever));
+    let setup = change(relay_setup(&database.url, &kafka, sleepy(), Mode::Forever));
     tokio::spawn(relay::run(setup, shutdown.clone()));
     published(&database, 1).await;
     (database, topic, shutdown)
@@ -37,7 +35,7 @@ async fn resting(
 #[tokio::test]
 async fn a_relay_is_woken_in_memory() {
     let mut wake = None;
-    let (database, topic, shutdown) = resting(|_, setup| {
+    let (database, topic, shutdown) = resting(|setup| {
         wake = Some(setup.wake.clone());
         setup
     })
@@ -52,8 +50,8 @@ async fn a_relay_is_woken_in_memory() {
 /// a new one is made.
 #[tokio::test]
 async fn a_relay_is_woken_by_other_processes_also_after_its_connection_was_cut() {
-    let (database, topic, shutdown) = resting(|database, mut setup| {
-        setup.source.listen_url = Some(database.url.clone());
+    let (database, topic, shutdown) = resting(|mut setup| {
+        setup.source.listen = true;
         setup
     })
     .await;
