@@ -1,4 +1,4 @@
-//! A TCP proxy that can lose what comes back.
+//! A TCP proxy that can lose what comes back, and keep what goes there for later.
 
 use std::net::SocketAddr;
 
@@ -26,6 +26,8 @@ pub struct Proxy {
     pub address: SocketAddr,
     server: watch::Sender<Option<String>>,
     replies: watch::Sender<Replies>,
+    /// How often requests were held and let go: odd while they are held.
+    holds: watch::Sender<u64>,
 }
 
 impl Proxy {
@@ -38,8 +40,9 @@ impl Proxy {
         let address = listener.local_addr().unwrap();
         let (server, to) = watch::channel(None);
         let (replies, mode) = watch::channel(Replies::Pass);
-        let proxy = Self { address, server, replies };
-        tokio::spawn(accept(listener, to, mode));
+        let (holds, held) = watch::channel(0);
+        let proxy = Self { address, server, replies, holds };
+        tokio::spawn(accept(listener, to, mode, held));
         proxy
     }
 
@@ -52,13 +55,29 @@ impl Proxy {
     pub fn replies(&self, replies: Replies) {
         self.replies.send_replace(replies);
     }
+
+    /// What comes over the connections that are open now is kept, until [`release`](Self::release), also when the client
+    /// has gone away. Later connections pass.
+    pub fn hold(&self) {
+        self.holds.send_modify(|holds| *holds |= 1);
+    }
+
+    /// What was held goes to the server now.
+    pub fn release(&self) {
+        self.holds.send_modify(|holds| *holds += *holds & 1);
+    }
 }
 
-async fn accept(listener: TcpListener, to: watch::Receiver<Option<String>>, mode: watch::Receiver<Replies>) {
+async fn accept(
+    listener: TcpListener,
+    to: watch::Receiver<Option<String>>,
+    mode: watch::Receiver<Replies>,
+    held: watch::Receiver<u64>,
+) {
     let (mut gone, all) = (to.clone(), to);
     let serving = async {
         while let Ok((client, _)) = listener.accept().await {
-            tokio::spawn(carry(client, all.clone(), mode.clone()));
+            tokio::spawn(carry(client, all.clone(), mode.clone(), held.clone()));
         }
     };
     tokio::select! {
@@ -67,16 +86,32 @@ async fn accept(listener: TcpListener, to: watch::Receiver<Option<String>>, mode
     }
 }
 
-async fn carry(client: TcpStream, mut to: watch::Receiver<Option<String>>, mode: watch::Receiver<Replies>) {
+async fn carry(
+    client: TcpStream,
+    mut to: watch::Receiver<Option<String>>,
+    mode: watch::Receiver<Replies>,
+    held: watch::Receiver<u64>,
+) {
     let Ok(server) = to.wait_for(Option::is_some).await.map(|to| to.clone().unwrap_or_default()) else {
         return;
     };
     let Ok(server) = TcpStream::connect(server).await else { return };
-    let (mut from_client, to_client) = client.into_split();
-    let (from_server, mut to_server) = server.into_split();
-    tokio::select! {
-        _end = tokio::io::copy(&mut from_client, &mut to_server) => {}
-        () = answer(from_server, to_client, mode) => {}
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    tokio::join!(ask(from_client, to_server, held), answer(from_server, to_client, mode));
+}
+
+/// Passes requests on; those that come while requests are held, if that began after this connection, wait.
+async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut held: watch::Receiver<u64>) {
+    let began = *held.borrow();
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        if held.wait_for(|holds| holds % 2 == 0 || *holds == began).await.is_err() {
+            return;
+        }
+        if to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
     }
 }
 

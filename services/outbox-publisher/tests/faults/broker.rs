@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use testkit::{Broker, Proxy, Replies};
 
 use crate::common::{Stage, end};
@@ -39,6 +40,47 @@ async fn a_broker_that_is_killed_and_comes_back_costs_repeats_at_most() {
         end(publisher).await;
     }
     stage.sound().await;
+}
+
+/// Orders are taken all the while, nothing is marked, and a publisher that dies in the meantime changes nothing.
+#[tokio::test]
+async fn while_the_broker_is_away_events_are_kept_and_nothing_is_marked() {
+    let mut broker = Broker::start(None).await;
+    let stage = Stage::on(broker.options()).await;
+    broker.kill().await;
+    for _ in 0..2 {
+        let publisher = stage.publisher(&[]);
+        stage.append(50, AGGREGATES).await;
+        tokio::time::timeout(Duration::from_secs(8), stage.until_published()).await.unwrap_err();
+        publisher.signal(Signal::SIGKILL);
+        assert!(!publisher.ended().await.success());
+    }
+    assert_eq!(stage.pending().await, 100);
+    broker.restart().await;
+    stage.drain().await;
+    let history = stage.sound().await;
+    assert_eq!((history.ids.len(), history.repeats), (100, 0));
+}
+
+/// A request that was given up for lost reaches the broker when all it held, and later events, have been sent again by
+/// another producer: they come twice, the second time too late, and the first time in order.
+#[tokio::test]
+async fn a_request_that_arrives_late_brings_repeats_and_no_disorder() {
+    let proxy = Proxy::start().await;
+    let broker = Broker::start(Some(proxy.address.to_string())).await;
+    proxy.lead_to(&broker.address);
+    let stage = Stage::on(broker.options()).await;
+    let publisher = stage.publisher(&[("BREW__RELAY__SEND_DEADLINE_MS", "1000")]);
+    stage.append(2000, AGGREGATES).await;
+    in_the_middle(&stage).await;
+    proxy.hold();
+    stage.until_published().await;
+    stage.append(1000, AGGREGATES).await;
+    stage.until_published().await;
+    end(publisher).await;
+    let before = stage.sound().await.repeats;
+    proxy.release();
+    testkit::until("the late request", async || (stage.sound().await.repeats > before).then_some(())).await;
 }
 
 /// For half a minute, which is longer than the send deadline and its cap.
