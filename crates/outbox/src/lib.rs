@@ -35,7 +35,7 @@ pub const SHARDS: i16 = 64;
 
 /// Largest payload that [`append`] takes, as JSON, in bytes: below every broker's default limit of 1 MiB, with room for
 /// headers.
-pub const MAX_PAYLOAD_BYTES: usize = 512 * 1024;
+pub const MAX_PAYLOAD_BYTES: usize = 950_000;
 
 /// What went wrong with the outbox.
 #[derive(Debug, thiserror::Error)]

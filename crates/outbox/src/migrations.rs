@@ -24,5 +24,10 @@ pub fn migrations(source: &str) -> Vec<Migration> {
             include_str!("../migrations/0003_count_pruned.up.sql"),
             include_str!("../migrations/0003_count_pruned.down.sql"),
         ),
+        Migration::new(
+            "outbox_0004_allow_larger_payloads",
+            include_str!("../migrations/0004_allow_larger_payloads.up.sql"),
+            include_str!("../migrations/0004_allow_larger_payloads.down.sql"),
+        ),
     ]
 }

@@ -56,7 +56,7 @@ impl Proxy {
         self.replies.send_replace(replies);
     }
 
-    /// What comes over the connections that are open now is kept, until [`release`](Self::release), also when the client
+    /// What comes over the connections that are open now is kept until [`release`](Self::release), also when the client
     /// has gone away. Later connections pass.
     pub fn hold(&self) {
         self.holds.send_modify(|holds| *holds |= 1);

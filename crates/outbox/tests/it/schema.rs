@@ -31,7 +31,7 @@ async fn three_columns_are_enough() {
 async fn rows_that_could_not_be_sent_are_not_born() {
     let database = testkit::database(migrations("shop")).await;
     let client = database.client().await;
-    let long = "x".repeat(600_000);
+    let long = "x".repeat(outbox::MAX_PAYLOAD_BYTES);
     for (values, constraint) in [
         ("('', 't', '{}')".to_owned(), "outbox_aggregate_id_length"),
         ("('a', '', '{}')".to_owned(), "outbox_topic_name"),

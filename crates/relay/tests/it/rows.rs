@@ -48,6 +48,39 @@ async fn a_rows_headers_are_passed_on_but_cannot_pose_as_its_identity() {
     assert_eq!(record.header(header::OUTBOX_ID), Some("1"));
 }
 
+/// From one byte to as much as the table takes; numbers that no float holds, and text of every kind. What Postgres has
+/// is what Kafka has, byte for byte.
+#[tokio::test]
+async fn payloads_are_passed_on_byte_for_byte() {
+    let kafka = testkit::kafka();
+    let topic = testkit::topic(&kafka, None).await;
+    let database = testkit::database(outbox::migrations("shop")).await;
+    let long = "x".repeat(outbox::MAX_PAYLOAD_BYTES - 100);
+    let payloads = [
+        "7".to_owned(),
+        r#"{"total": 0.30, "minor": 9007199254740993, "max": 9223372036854775807}"#.to_owned(),
+        r#"{"n": 12345678901234.56, "less": -1e3, "digits": 3.14159265358979323846264338327950288}"#
+            .to_owned(),
+        r#"{"note": "\\u0000 typed by hand, \"quoted\", \u2028, tab\t, 🦀é"}"#.to_owned(),
+        format!("\"{}\"", "e\u{301}".repeat(10_000)),
+        format!("\"{long}\""),
+    ];
+    let client = database.client().await;
+    let insert = "insert into outbox (aggregate_id, topic, payload) values ('a', $1, $2::text::jsonb)";
+    for payload in &payloads {
+        client.execute(insert, &[&topic, payload]).await.unwrap();
+    }
+    let stored = client.query("select payload::text from outbox order by id", &[]).await.unwrap();
+    drain(&database.url, &kafka).await;
+    let records = testkit::read(&topic).await;
+    assert_eq!(records.len(), payloads.len());
+    for (row, record) in stored.iter().zip(&records) {
+        assert!(row.get::<_, &str>(0).as_bytes() == record.payload, "{:.200}", row.get::<_, &str>(0));
+    }
+    let text = String::from_utf8(records[1].payload.clone()).unwrap();
+    assert!(text.contains("0.30") && text.contains("9007199254740993"), "{text}");
+}
+
 /// Whatever the table lets pass is published: a row that the relay cannot read would hold up its neighbours.
 #[tokio::test]
 async fn odd_rows_are_published_too() {
