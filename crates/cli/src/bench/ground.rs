@@ -30,6 +30,7 @@ pub(crate) enum Part {
     Drain,
     FetchAndMark,
     Produce,
+    Unmeasured,
     Notified,
     Unnotified,
     Consumer,
@@ -37,10 +38,11 @@ pub(crate) enum Part {
     Backlog,
 }
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     Part::Drain,
     Part::FetchAndMark,
     Part::Produce,
+    Part::Unmeasured,
     Part::Notified,
     Part::Unnotified,
     Part::Consumer,
@@ -54,6 +56,7 @@ impl Part {
             Self::Drain => "drain",
             Self::FetchAndMark => "fetch_and_mark",
             Self::Produce => "produce",
+            Self::Unmeasured => "unmeasured",
             Self::Notified => "notified",
             Self::Unnotified => "unnotified",
             Self::Consumer => "consumer",

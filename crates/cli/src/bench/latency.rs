@@ -87,8 +87,9 @@ struct Written {
 
 type Seen = Arc<Mutex<BTreeMap<i64, Instant>>>;
 
-pub(crate) async fn measure(ground: &Ground, args: &Args, notify: bool) -> anyhow::Result<Checked<Latency>> {
-    let part = if notify { Part::Notified } else { Part::Unnotified };
+/// With wake-ups in [`Part::Notified`], else without.
+pub(crate) async fn measure(ground: &Ground, args: &Args, part: Part) -> anyhow::Result<Checked<Latency>> {
+    let notify = part == Part::Notified;
     let client = make_outbox(ground, part).await?;
     let topic = ground.topic(part).await?;
     let mut publisher = Running::publisher(ground, part)?;
