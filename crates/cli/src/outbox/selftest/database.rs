@@ -18,7 +18,7 @@ const REFUSED: [(&str, &str); 4] = [
     (
         "payload",
         "insert into outbox (aggregate_id, topic, payload)
-         select 'selftest', 'selftest', jsonb_agg(gen_random_uuid()) from generate_series(1, 20000)",
+         values ('selftest', 'selftest', to_jsonb(repeat('x', 1000000)))",
     ),
     (
         "headers",
