@@ -86,9 +86,7 @@ impl Session {
         start: i16,
         limits: ClaimLimits,
     ) -> Result<Claim<'_>, Error> {
-        if self.in_claim {
-            self.client.batch_execute("rollback").await?;
-        }
+        self.abandon().await?;
         self.in_claim = true;
         // Sent together, run one after the other: one round trip.
         let ((), locked, horizon) = try_join3(

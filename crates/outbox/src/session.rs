@@ -64,10 +64,7 @@ impl Session {
     /// The session is of no more use.
     pub async fn pending_shards(&mut self) -> Result<Vec<i16>, Error> {
         let ((low, epoch), began) = (self.bounds.all(), Instant::now());
-        if self.in_claim {
-            self.client.batch_execute("rollback").await?;
-            self.in_claim = false;
-        }
+        self.abandon().await?;
         // Sent together, run one after the other: one round trip.
         let ((), rows, ()) = try_join3(
             self.client.batch_execute(&self.begin_look),
@@ -79,6 +76,15 @@ impl Session {
             self.bounds.walked(began.elapsed());
         }
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
+    /// Ends a claim that was dropped without being settled, if there is one.
+    pub(crate) async fn abandon(&mut self) -> Result<(), Error> {
+        if self.in_claim {
+            self.client.batch_execute("rollback").await?;
+            self.in_claim = false;
+        }
+        Ok(())
     }
 
     /// Up to which id a shard is known to have nothing to send.

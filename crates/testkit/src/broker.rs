@@ -77,7 +77,10 @@ impl Drop for Broker {
 }
 
 async fn up(profile: &str, advertised: Option<&str>) -> (Pid, String) {
-    let mut command = Command::new(root().join("target/debug/brew"));
+    // Tests are in target/<profile>/deps, whatever the target folder is.
+    let test = std::env::current_exe().unwrap();
+    let binaries = test.parent().and_then(std::path::Path::parent).expect("a test of cargo's");
+    let mut command = Command::new(binaries.join("brew"));
     command
         .args(["local", "up", "--fast", "--profile", profile])
         .current_dir(root())

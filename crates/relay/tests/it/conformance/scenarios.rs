@@ -14,9 +14,8 @@ fn none(repeats: usize) -> Verdict {
     if repeats == 0 { Ok(()) } else { Err(format!("{repeats} repeats although nothing failed")) }
 }
 
-/// An id that is drawn before others and committed after they are published; the relay may
-/// be started again in between. A later row of its aggregate shows when
-/// it should have been sent.
+/// An id that is drawn before others and committed after they are published; the relay may be started again in between.
+/// A later row of its aggregate shows when it should have been sent.
 pub(crate) async fn a_late_commit_is_not_skipped(driver: Driver, restarted: bool) -> Verdict {
     let mut stage = Stage::new(driver).await;
     stage.start(1).await;
