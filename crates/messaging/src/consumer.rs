@@ -88,7 +88,7 @@ impl Consumer {
 
     /// Reads batches until `mode` or `shutdown` says stop. `decode` turns a record into something to apply, or says
     /// why it never can be (the record becomes a dead letter). `apply` applies decoded records, all or none, in one
-    /// transaction that also remembers that they were applied; only then are the offsets committed, so after a
+    /// transaction that also remembers that they were applied; only then may the offsets be committed, so after a
     /// crash it meets some of them again.
     ///
     /// A [conflict](ApplyError::Conflict) repeats the batch; an [unavailable](ApplyError::Unavailable) database
@@ -128,7 +128,7 @@ impl Consumer {
                 Applied::All { dead_letters } => {
                     total.records += records.len() as u64;
                     total.dead_letters += dead_letters;
-                    self.source.commit(&records);
+                    self.source.settle(&records);
                 }
                 Applied::Stopped => break,
             }

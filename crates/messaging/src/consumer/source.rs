@@ -7,7 +7,7 @@ use std::{
 };
 
 use rdkafka::{
-    Offset, TopicPartitionList,
+    Offset,
     consumer::{CommitMode, Consumer as _, StreamConsumer},
     error::KafkaError,
 };
@@ -31,8 +31,6 @@ pub(super) struct Source {
     options: ConsumerOptions,
     /// Came while the consumer was waiting and belong to the next batch.
     ahead: VecDeque<Received>,
-    /// Behind what was settled, by topic and partition: all that may ever be committed.
-    settled: BTreeMap<(String, i32), i64>,
 }
 
 impl Source {
@@ -40,9 +38,13 @@ impl Source {
         let mut config = kafka.client(name);
         config
             .set("group.id", &options.group)
-            .set("enable.auto.commit", "false")
-            // What was handed out is not yet what was settled.
+            // What was handed out is not yet what was settled: only that is stored, and the client commits what is
+            // stored, again if it failed, also before a partition goes to another member and at the end. Committed by
+            // hand, an offset that failed in a rebalance stays behind, and one of a partition that another member
+            // has by now takes that back.
             .set("enable.auto.offset.store", "false")
+            .set("enable.auto.commit", "true")
+            .set("auto.commit.interval.ms", "100")
             .set("auto.offset.reset", "earliest")
             .set("partition.assignment.strategy", "cooperative-sticky")
             // A member that was killed holds up its partitions for this long; the default is 45 s.
@@ -55,12 +57,7 @@ impl Source {
         let inner: StreamConsumer = config.create().map_err(Error::kafka("make a consumer"))?;
         let topics: Vec<&str> = options.topics.iter().map(String::as_str).collect();
         inner.subscribe(&topics).map_err(Error::kafka("subscribe"))?;
-        Ok(Self {
-            inner: Arc::new(inner),
-            options: options.clone(),
-            ahead: VecDeque::new(),
-            settled: BTreeMap::new(),
-        })
+        Ok(Self { inner: Arc::new(inner), options: options.clone(), ahead: VecDeque::new() })
     }
 
     /// The next batch, at least one record.
@@ -123,25 +120,26 @@ impl Source {
         Ok(stopped)
     }
 
-    /// Commits behind `records`, which are settled. That it fails is no error: they come again and are known then.
-    pub(super) fn commit(&mut self, records: &[Received]) {
-        let mut next: BTreeMap<(String, i32), i64> = BTreeMap::new();
+    /// Lets the client commit behind `records`, which are settled, unless another member has their partitions now. That
+    /// a commit fails is no error: they come again and are known then.
+    pub(super) fn settle(&mut self, records: &[Received]) {
+        let mut next: BTreeMap<(&str, i32), i64> = BTreeMap::new();
         for record in records {
-            next.insert((record.topic.clone(), record.partition), record.offset + 1);
+            next.insert((&record.topic, record.partition), record.offset + 1);
         }
-        if let Err(error) = self.inner.commit(&offsets(&next), CommitMode::Async) {
-            tracing::warn!(%error, "offsets not committed");
+        for ((topic, partition), behind) in next {
+            // The client takes the offset before the next one to be read.
+            if let Err(error) = self.inner.store_offset(topic, partition, behind - 1) {
+                tracing::debug!(%error, topic, partition, "not committed: another member has the partition");
+            }
         }
-        self.settled.extend(next);
     }
 
     /// Commits once more and waits for it, then leaves the group.
     pub(super) async fn leave(self) {
-        let (inner, settled) = (self.inner, offsets(&self.settled));
+        let inner = self.inner;
         let ended = tokio::task::spawn_blocking(move || {
-            if settled.count() > 0
-                && let Err(error) = inner.commit(&settled, CommitMode::Sync)
-            {
+            if let Err(error) = inner.commit_consumer_state(CommitMode::Sync) {
                 tracing::debug!(%error, "last commit");
             }
             drop(inner);
@@ -184,16 +182,6 @@ impl Source {
             false
         }))
     }
-}
-
-fn offsets(next: &BTreeMap<(String, i32), i64>) -> TopicPartitionList {
-    let mut list = TopicPartitionList::with_capacity(next.len());
-    for ((topic, partition), offset) in next {
-        if let Err(error) = list.add_partition_offset(topic, *partition, Offset::Offset(*offset)) {
-            tracing::warn!(%error, topic, partition, offset, "offset not committed");
-        }
-    }
-    list
 }
 
 fn at_end(consumer: &StreamConsumer) -> Result<bool, KafkaError> {

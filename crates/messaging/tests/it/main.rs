@@ -4,6 +4,7 @@
 mod consumer;
 mod dead_letters;
 mod false_ack;
+mod members;
 mod partitioner;
 mod producer;
 mod reader;

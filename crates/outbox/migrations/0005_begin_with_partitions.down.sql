@@ -1,0 +1,2 @@
+-- Partitions stay: they may have rows.
+select 1;
