@@ -3,29 +3,54 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use opentelemetry::{global, trace::TraceContextExt};
+use opentelemetry::{Context, global, trace::TraceContextExt};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 /// `traceparent` and, if there is one, `tracestate` of the current span; empty outside of a trace.
 #[must_use]
 pub fn current() -> BTreeMap<String, String> {
-    let mut carrier = HashMap::new();
-    let context = Span::current().context();
-    global::get_text_map_propagator(|propagator| propagator.inject_context(&context, &mut carrier));
-    // The propagator writes an empty tracestate for a trace that has none.
-    carrier.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+    of(&Span::current())
 }
 
-/// Makes `span` a child of the span that `carrier` names. A missing or malformed context leaves it a root.
-pub fn set_parent(span: &Span, carrier: &BTreeMap<String, String>) {
-    let carrier: HashMap<String, String> = carrier.clone().into_iter().collect();
-    let context = global::get_text_map_propagator(|propagator| propagator.extract(&carrier));
-    if context.span().span_context().is_valid()
-        && let Err(error) = span.set_parent(context)
-    {
-        tracing::debug!(%error, "span keeps its own parent");
+/// `traceparent` and, if there is one, `tracestate` of `span`.
+#[must_use]
+pub fn of(span: &Span) -> BTreeMap<String, String> {
+    inject(&span.context())
+}
+
+/// Makes `span` a child of the span that `carrier` names, and says whether it is one now. A missing or malformed context
+/// leaves it as it is: a root, or a child of the current span.
+pub fn set_parent(span: &Span, carrier: &BTreeMap<String, String>) -> bool {
+    let context = extract(carrier);
+    if span.is_none() || !context.span().span_context().is_valid() {
+        return false;
     }
+    match span.set_parent(context) {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(%error, "span keeps its own parent");
+            false
+        }
+    }
+}
+
+/// The context that `carrier` names; an invalid one if it names none.
+pub(crate) fn extract(carrier: &BTreeMap<String, String>) -> Context {
+    let carrier: HashMap<String, String> = ["traceparent", "tracestate"]
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), carrier.get(name)?.clone())))
+        .collect();
+    // Not into the current context: a malformed carrier must not leave the caller's span in its place.
+    let empty = Context::new();
+    global::get_text_map_propagator(|propagator| propagator.extract_with_context(&empty, &carrier))
+}
+
+fn inject(context: &Context) -> BTreeMap<String, String> {
+    let mut carrier = HashMap::new();
+    global::get_text_map_propagator(|propagator| propagator.inject_context(context, &mut carrier));
+    // The propagator writes an empty tracestate for a trace that has none.
+    carrier.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
 /// The current trace's id in hexadecimal, if there is a trace.

@@ -1,17 +1,40 @@
-//! Start and end of logging and tracing.
+//! Start and end of logging, tracing and metrics.
 
 use std::{env, io::IsTerminal};
 
-use opentelemetry::{global, trace::TracerProvider};
-use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::SdkTracerProvider};
-use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
+use opentelemetry::{
+    KeyValue, global,
+    trace::{TraceContextExt, TracerProvider},
+};
+use opentelemetry_otlp::SpanExporter;
+use opentelemetry_sdk::{
+    Resource,
+    propagation::TraceContextPropagator,
+    trace::{Sampler, SdkTracerProvider},
+};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry, filter::Targets, layer::SubscriberExt, util::SubscriberInitExt,
+};
+use uuid::Uuid;
 
-/// Why logging and tracing cannot start.
+use crate::{catalogue, metrics, spans};
+
+/// Of the semantic conventions that names and attributes follow.
+const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/1.44.0";
+
+/// Why logging, tracing or metrics cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// `OTEL_*` variables that make no exporter.
     #[error("the OTLP exporter cannot be made")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
+    /// A protocol that there is not.
+    #[error("OTEL_EXPORTER_OTLP_PROTOCOL={0} is neither `grpc` nor `http/protobuf`")]
+    Protocol(String),
+    /// Metrics cannot be read.
+    #[error("metrics cannot be set up")]
+    Metrics(#[from] opentelemetry_sdk::error::OTelSdkError),
     /// `RUST_LOG` cannot be read.
     #[error("RUST_LOG is no log filter")]
     Filter(#[from] tracing_subscriber::filter::ParseError),
@@ -34,36 +57,88 @@ impl Guard {
     }
 }
 
-/// Starts logs on standard error (JSON, or plain text on a terminal, filtered by `RUST_LOG`) and traces over OTLP
-/// if `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set. Needs a tokio runtime.
+/// Starts logs on standard error (JSON with the trace's and the span's id, or plain text on a terminal, filtered by
+/// `RUST_LOG`), metrics, and traces over OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is
+/// set (gRPC, or HTTP by `OTEL_EXPORTER_OTLP_PROTOCOL`). Without such an endpoint no trace is sampled, so that nobody
+/// looks for parents that were never sent. Needs a tokio runtime.
 ///
 /// # Errors
 /// When an environment variable makes no sense, or on a second call in one process.
 pub fn init(service: &'static str) -> Result<Guard, Error> {
     global::set_text_map_propagator(TraceContextPropagator::new());
-    let resource = Resource::builder().with_service_name(service).build();
-    let mut provider = SdkTracerProvider::builder().with_resource(resource);
-    if ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
-        .iter()
-        .any(|name| env::var_os(name).is_some())
-    {
-        let exporter = opentelemetry_otlp::SpanExporter::builder().with_tonic().build()?;
-        provider = provider.with_batch_exporter(exporter);
-    }
-    let provider = provider.build();
-    let tracer = provider.tracer(service);
+    let resource = resource(service);
+    global::set_meter_provider(metrics::provider(resource.clone())?);
+    let build = [KeyValue::new("service", service), KeyValue::new("version", env!("CARGO_PKG_VERSION"))];
+    metrics::gauge(&catalogue::BUILD_INFO).record(1.0, &build);
+
+    let provider = SdkTracerProvider::builder().with_resource(resource);
+    let provider = match exporter()? {
+        Some(exporter) => {
+            spans::begin();
+            // The sampler is the standard variables' own, parent-based unless they say otherwise.
+            provider.with_batch_exporter(exporter).build()
+        }
+        None => provider.with_sampler(Sampler::AlwaysOff).build(),
+    };
+    let tracer = provider.tracer("brew");
     global::set_tracer_provider(provider.clone());
 
     let filter = match env::var("RUST_LOG") {
         Ok(text) => EnvFilter::try_new(text)?,
         Err(_) => EnvFilter::new("info,sqlx=warn,sea_orm=warn,sea_orm_migration=warn"),
     };
-    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let logs = if std::io::stderr().is_terminal() { logs.boxed() } else { logs.json().boxed() };
+    // Spans do not depend on which logs are wanted.
+    let ours = Targets::new().with_target(spans::TARGET, LevelFilter::INFO);
     tracing_subscriber::registry()
-        .with(filter)
-        .with(logs)
-        .with(tracing_opentelemetry::layer().with_tracer(tracer))
+        .with(logs().with_filter(filter))
+        .with(tracing_opentelemetry::layer().with_tracer(tracer).with_location(false).with_filter(ours))
         .try_init()?;
     Ok(Guard(provider))
+}
+
+fn resource(service: &'static str) -> Resource {
+    let attributes = [
+        KeyValue::new("service.namespace", "brew"),
+        KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+        KeyValue::new("service.instance.id", Uuid::new_v4().to_string()),
+    ];
+    Resource::builder().with_service_name(service).with_schema_url(attributes, SCHEMA_URL).build()
+}
+
+fn exporter() -> Result<Option<SpanExporter>, Error> {
+    let names = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+    if !names.iter().any(|name| env::var_os(name).is_some_and(|value| !value.is_empty())) {
+        return Ok(None);
+    }
+    let protocol = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"]
+        .iter()
+        .find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
+    match protocol.as_deref() {
+        None | Some("grpc") => Ok(Some(SpanExporter::builder().with_tonic().build()?)),
+        Some("http/protobuf") => Ok(Some(SpanExporter::builder().with_http().build()?)),
+        Some(other) => Err(Error::Protocol(other.to_owned())),
+    }
+}
+
+fn logs() -> Box<dyn Layer<Registry> + Send + Sync> {
+    if std::io::stderr().is_terminal() {
+        return tracing_subscriber::fmt::layer().with_writer(std::io::stderr).boxed();
+    }
+    let mut json = json_subscriber::layer()
+        .with_writer(std::io::stderr)
+        .flatten_event(true)
+        .with_current_span(false)
+        .with_span_list(false);
+    json.inner_layer_mut().add_dynamic_field("trace_id", |_, _| id(|context| context.trace_id().to_string()));
+    json.inner_layer_mut().add_dynamic_field("span_id", |_, _| id(|context| context.span_id().to_string()));
+    json.boxed()
+}
+
+/// Something of the current span, if it belongs to a trace.
+fn id(of: impl Fn(&opentelemetry::trace::SpanContext) -> String) -> Option<String> {
+    opentelemetry::Context::map_current(|context| {
+        let span = context.span();
+        let context = span.span_context();
+        context.is_valid().then(|| of(context))
+    })
 }

@@ -1,7 +1,12 @@
-//! Logs and traces: one start for every service, and trace context in and out of a string map.
+//! Logs, traces and metrics: one start for every service, the names of all that is told, and trace context in and out of
+//! a string map.
 
+pub mod catalogue;
 pub mod context;
 mod init;
+pub mod metrics;
+pub mod rpc;
+pub mod spans;
 
 pub use init::{Error, Guard, init};
 

@@ -1,0 +1,196 @@
+//! The spans of an order's trace, with their names and attributes (docs/telemetry.md): semantic conventions 1.44, where
+//! messaging is still in development. A span is made only where it belongs to a trace that is sent somewhere.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::SystemTime,
+};
+
+use opentelemetry::{
+    KeyValue, StringValue, Value, global,
+    trace::{Link, Span as _, SpanKind, Status, TraceContextExt, Tracer},
+};
+use tracing::{Span, field::Empty};
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+use crate::context;
+
+/// The target of all spans that are sent; others stay in the process.
+pub const TARGET: &str = "brew";
+
+static SENT: AtomicBool = AtomicBool::new(false);
+
+/// Spans are sent somewhere from now on.
+pub(crate) fn begin() {
+    SENT.store(true, Relaxed);
+}
+
+/// Whether spans are sent anywhere at all: then it is worth to make them.
+#[must_use]
+pub fn on() -> bool {
+    SENT.load(Relaxed)
+}
+
+/// A statement in the current trace; none outside of one, so that idle polling leaves no spans.
+#[must_use]
+pub fn statement(operation: &'static str, table: &'static str) -> Span {
+    if !on() || Span::current().is_none() {
+        return Span::none();
+    }
+    let summary = format!("{operation} {table}");
+    tracing::info_span!(
+        target: TARGET,
+        "statement",
+        otel.name = summary,
+        otel.kind = "client",
+        db.system.name = "postgresql",
+        db.operation.name = operation,
+        db.collection.name = table,
+        db.query.summary = summary,
+    )
+}
+
+/// The event is written: its context is what row and record carry. Its parent is what `parent` names, else the current
+/// span.
+#[must_use]
+pub fn create(topic: &str, key: &str, event_id: &str, parent: &BTreeMap<String, String>) -> Span {
+    let span = tracing::info_span!(
+        target: TARGET,
+        "create",
+        otel.name = format!("create {topic}"),
+        otel.kind = "producer",
+        messaging.system = "kafka",
+        messaging.operation.name = "create",
+        messaging.operation.type = "create",
+        messaging.destination.name = topic,
+        messaging.message.id = event_id,
+        messaging.kafka.message.key = key,
+        messaging.message.conversation_id = key,
+    );
+    let current = Span::current().context().span().span_context().clone();
+    if context::set_parent(&span, parent) {
+        let other = context::extract(parent).span().span_context().clone();
+        // Where it is written in another trace, as when an order is cancelled by a later call.
+        if current.is_valid() && current.trace_id() != other.trace_id() {
+            span.add_link(current);
+        }
+    }
+    span
+}
+
+/// Where a record stands, and what it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a> {
+    /// Its topic.
+    pub topic: &'a str,
+    /// Its partition, if known.
+    pub partition: Option<i32>,
+    /// Its offset, if known.
+    pub offset: Option<i64>,
+    /// Its key.
+    pub key: &'a str,
+    /// The event's UUID.
+    pub event_id: &'a str,
+}
+
+/// A try to apply an event: child of the span that created it, and linked to it. `messaging.kafka.offset` and the partition
+/// are the record's.
+#[must_use]
+pub fn process(group: &str, message: Message<'_>, created: &BTreeMap<String, String>) -> Span {
+    let span = tracing::info_span!(
+        target: TARGET,
+        "process",
+        otel.name = format!("process {}", message.topic),
+        otel.kind = "consumer",
+        otel.status_code = Empty,
+        error.type = Empty,
+        messaging.system = "kafka",
+        messaging.operation.name = "process",
+        messaging.operation.type = "process",
+        messaging.consumer.group.name = group,
+        messaging.destination.name = message.topic,
+        messaging.destination.partition.id = message.partition.unwrap_or(-1).to_string(),
+        messaging.kafka.offset = message.offset,
+        messaging.message.id = message.event_id,
+        messaging.kafka.message.key = message.key,
+        brew.message.duplicate = Empty,
+    );
+    if context::set_parent(&span, created) {
+        span.add_link(context::extract(created).span().span_context().clone());
+    }
+    span
+}
+
+/// Marks the current attempt as failed; `kind` is one of few words.
+pub fn failed(span: &Span, kind: &str) {
+    span.record("error.type", kind);
+    span.record("otel.status_code", "ERROR");
+}
+
+/// One record that was sent, or not.
+#[derive(Debug, Clone, Copy)]
+pub struct Send<'a> {
+    /// Where it stands.
+    pub message: Message<'a>,
+    /// The row's headers.
+    pub created: &'a BTreeMap<String, String>,
+    /// Who sent it.
+    pub client_id: &'a str,
+    /// To whom: `host:port`, the first of several.
+    pub broker: &'a str,
+    /// How long the row had waited, in milliseconds.
+    pub wait_ms: i64,
+    /// Which try of this row, from 1.
+    pub attempt: i64,
+    /// Why it was not acknowledged, in one of few words.
+    pub error: Option<&'static str>,
+}
+
+/// Tells of a record that was sent between `began` and now. Nothing, if its trace is not sampled.
+pub fn send(send: &Send<'_>, began: SystemTime) {
+    let sampled = |parent: &String| parent.as_bytes().last().is_some_and(|flags| (flags & 1) == 1);
+    if !on() || !send.created.get("traceparent").is_some_and(sampled) {
+        return;
+    }
+    let parent = context::extract(send.created);
+    let created = parent.span().span_context().clone();
+    if !created.is_valid() {
+        return;
+    }
+    let Send { message, .. } = send;
+    let text = |value: &str| Value::String(StringValue::from(value.to_owned()));
+    let (host, port) = send.broker.rsplit_once(':').unwrap_or((send.broker, "9092"));
+    let mut attributes = vec![
+        KeyValue::new("messaging.system", "kafka"),
+        KeyValue::new("messaging.operation.name", "send"),
+        KeyValue::new("messaging.operation.type", "send"),
+        KeyValue::new("messaging.destination.name", text(message.topic)),
+        KeyValue::new("messaging.message.id", text(message.event_id)),
+        KeyValue::new("messaging.kafka.message.key", text(message.key)),
+        KeyValue::new("messaging.client.id", text(send.client_id)),
+        KeyValue::new("server.address", text(host)),
+        KeyValue::new("server.port", port.parse().unwrap_or(9092_i64)),
+        KeyValue::new("brew.outbox.wait_ms", send.wait_ms),
+        KeyValue::new("brew.outbox.attempt", send.attempt),
+    ];
+    if let (Some(partition), Some(offset)) = (message.partition, message.offset) {
+        attributes.push(KeyValue::new("messaging.destination.partition.id", text(&partition.to_string())));
+        attributes.push(KeyValue::new("messaging.kafka.offset", offset));
+    }
+    let tracer = global::tracer("brew");
+    let mut builder = tracer
+        .span_builder(format!("send {}", message.topic))
+        .with_kind(SpanKind::Client)
+        .with_start_time(began)
+        .with_links(vec![Link::with_context(created)]);
+    if let Some(error) = send.error {
+        attributes.push(KeyValue::new("error.type", error));
+        builder = builder.with_attributes(attributes);
+        let mut span = tracer.build_with_context(builder, &parent);
+        span.set_status(Status::error(error));
+        span.end();
+    } else {
+        tracer.build_with_context(builder.with_attributes(attributes), &parent).end();
+    }
+}
