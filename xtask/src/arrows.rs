@@ -9,7 +9,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("events", &["proto"]),
     ("runtime", &["telemetry"]),
     ("outbox", &["database", "events", "telemetry"]),
-    ("inbox", &["database", "events"]),
+    ("inbox", &["database", "events", "telemetry"]),
     ("messaging", &["events", "telemetry"]),
     ("relay", &["events", "messaging", "outbox", "runtime", "telemetry"]),
     ("cli", &["events", "inbox", "messaging", "outbox", "proto", "relay", "settings", "telemetry"]),

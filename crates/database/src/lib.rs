@@ -6,6 +6,7 @@ mod migrate;
 
 use std::{future::Future, pin::Pin, time::Duration};
 
+use opentelemetry::{KeyValue, global, metrics::AsyncInstrument};
 use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -47,7 +48,22 @@ pub async fn connect(options: &Options) -> Result<DatabaseConnection, Error> {
         .connect_timeout(timeout)
         .connect_lazy(true)
         .sqlx_logging(false);
-    Ok(Database::connect(connect).await?)
+    let db = Database::connect(connect).await?;
+    tell(&db);
+    Ok(db)
+}
+
+/// The pool's connections, whenever somebody asks for metrics.
+fn tell(db: &DatabaseConnection) {
+    let metric = telemetry::catalogue::DB_CONNECTIONS;
+    let pool = db.get_postgres_connection_pool().clone();
+    let callback = move |gauge: &dyn AsyncInstrument<f64>| {
+        let idle = u32::try_from(pool.num_idle()).unwrap_or(u32::MAX);
+        gauge.observe(f64::from(idle), &[KeyValue::new("state", "idle")]);
+        gauge.observe(f64::from(pool.size().saturating_sub(idle)), &[KeyValue::new("state", "used")]);
+    };
+    let meter = global::meter("brew");
+    meter.f64_observable_gauge(metric.name).with_description(metric.help).with_callback(callback).build();
 }
 
 /// What asks the database for a sign of life, each time it is called; fails when none comes within the pool's acquire

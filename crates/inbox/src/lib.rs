@@ -10,6 +10,7 @@ pub use database::Decider;
 use database::Migration;
 use events::{Envelope, Place};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, Statement};
+use tracing::Instrument;
 use uuid::Uuid;
 
 pub use operate::{Action, LetterAt, decide, decided, waiting};
@@ -164,7 +165,8 @@ async fn insert(
         Statement::from_sql_and_values(DbBackend::Postgres, include_str!("../sql/accept.sql"), values);
 
     let mut new: BTreeSet<(i64, String, Uuid)> = BTreeSet::new();
-    for row in tx.query_all_raw(statement).await? {
+    let insert = telemetry::spans::statement("INSERT", "processed_outbox_ids");
+    for row in tx.query_all_raw(statement).instrument(insert).await? {
         new.insert((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?));
     }
     Ok(new)

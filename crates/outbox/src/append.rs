@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use events::{Event, OutboxId};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, Statement};
 use serde_json::Value as Json;
+use telemetry::{context, spans};
+use tracing::{Instrument, Span};
+use uuid::Uuid;
 
 use crate::{Error, MAX_PAYLOAD_BYTES};
 
@@ -19,7 +22,8 @@ pub struct NewEvent {
     pub event_type: String,
     /// What it says.
     pub payload: Json,
-    /// Further record headers, such as `traceparent`.
+    /// Further record headers. What `traceparent` names is the parent of the span that creates the event; the row carries
+    /// that span's own context, if spans are sent anywhere, else the header as it is.
     pub headers: BTreeMap<String, String>,
 }
 
@@ -79,7 +83,15 @@ pub async fn append_all(tx: &DatabaseTransaction, events: Vec<NewEvent>) -> Resu
         return Ok(Vec::new());
     }
     let mut columns: [Vec<String>; 5] = Default::default();
-    for event in events {
+    let event_ids: Vec<Uuid> = events.iter().map(|_| Uuid::new_v4()).collect();
+    let mut spans: Vec<Span> = Vec::new();
+    for (mut event, event_id) in events.into_iter().zip(&event_ids) {
+        if spans::on() {
+            let span =
+                spans::create(&event.topic, &event.aggregate_id, &event_id.to_string(), &event.headers);
+            event.headers.extend(context::of(&span));
+            spans.push(span);
+        }
         let [aggregates, topics, types, payloads, headers] = &mut columns;
         aggregates.push(event.aggregate_id);
         topics.push(event.topic);
@@ -91,9 +103,12 @@ pub async fn append_all(tx: &DatabaseTransaction, events: Vec<NewEvent>) -> Resu
         payloads.push(payload);
         headers.push(serde_json::to_string(&event.headers)?);
     }
-    let values: [sea_orm::Value; 5] = columns.map(Into::into);
+    let [aggregates, topics, types, payloads, headers] = columns.map(Into::into);
+    let values: [sea_orm::Value; 6] = [aggregates, topics, types, payloads, headers, event_ids.into()];
     let statement =
         Statement::from_sql_and_values(DbBackend::Postgres, include_str!("../sql/append.sql"), values);
-    let rows = tx.query_all_raw(statement).await?;
+    let insert =
+        spans.first().map_or_else(Span::none, |span| span.in_scope(|| spans::statement("INSERT", "outbox")));
+    let rows = tx.query_all_raw(statement).instrument(insert).await?;
     rows.iter().map(|row| Ok(OutboxId(row.try_get_by_index(0)?))).collect()
 }

@@ -26,7 +26,7 @@ pub use migrations::migrations;
 pub use operate::{Action, Parked, decide, parked, pause};
 pub use session::{Session, SessionOptions, connect};
 pub use settle::Settlement;
-pub use status::{Status, status};
+pub use status::{Gauges, Status, gauges, status};
 pub use upkeep::{Kept, Upkeep, keep};
 pub use wake::{Wake, WakeOptions, listen, notify};
 

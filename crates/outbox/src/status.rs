@@ -21,6 +21,26 @@ pub struct Status {
     pub discarded: i64,
 }
 
+/// What a dashboard shows of an outbox.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gauges {
+    /// Rows that wait, counted up to 100,000 that are ready and as many that are held back.
+    pub pending: i64,
+    /// Age of the oldest row that waits, unless behind a parked one; 0 when none does.
+    pub oldest_pending_age_s: f64,
+    /// Rows for a person.
+    pub parked: i64,
+}
+
+/// Reads them; what it costs does not grow with the published rows.
+///
+/// # Errors
+/// The database's.
+pub async fn gauges(client: &Client) -> Result<Gauges, Error> {
+    let row = client.query_one(include_str!("../sql/gauges.sql"), &[]).await?;
+    Ok(Gauges { pending: row.try_get(0)?, oldest_pending_age_s: row.try_get(1)?, parked: row.try_get(2)? })
+}
+
 /// Counts the rows by state.
 ///
 /// # Errors

@@ -5,9 +5,11 @@
 
 mod aside;
 mod ears;
+mod gauges;
 mod options;
 mod polling;
 mod records;
+mod tell;
 mod upkeep;
 mod worker;
 

@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Error,
     ears::listen,
+    gauges,
     options::{Options, Source, Target},
+    tell,
     worker::{Observer, Turn, TurnError, Worker},
 };
 
@@ -68,6 +70,10 @@ pub async fn run(setup: Setup, shutdown: CancellationToken) -> Result<Report, Er
         let session = options.direct_session(source);
         tokio::spawn(listen(source.name.clone(), session, setup.wake.clone(), done.clone()))
     });
+    let gauges = (setup.mode == Mode::Forever).then(|| {
+        let session = options.direct_session(source);
+        tokio::spawn(gauges::watch(source.name.clone(), session, done.clone()))
+    });
     let mut workers = JoinSet::new();
     for _ in 0..source.workers.max(1) {
         let worker = Worker::new(source.clone(), target.clone(), options.clone(), setup.observer.clone());
@@ -88,8 +94,8 @@ pub async fn run(setup: Setup, shutdown: CancellationToken) -> Result<Report, Er
         total.failed_turns += report.failed_turns;
     }
     done.cancel();
-    if let Some(ears) = ears {
-        ears.await?;
+    for task in [ears, gauges].into_iter().flatten() {
+        task.await?;
     }
     Ok(total)
 }
@@ -140,7 +146,8 @@ impl Driven {
                         report.published += acknowledged;
                     }
                     let wait = pauses.next().unwrap_or_default();
-                    tell(&name, &error, wait);
+                    tell::failed(&name, &error);
+                    say(&name, &error, wait);
                     health.not_ready(part(&name), error.to_string());
                     wait
                 }
@@ -170,6 +177,6 @@ fn pauses() -> impl Iterator<Item = Duration> + Send {
         .build()
 }
 
-fn tell(source: &str, error: &TurnError, wait: Duration) {
+fn say(source: &str, error: &TurnError, wait: Duration) {
     tracing::warn!(source, error = telemetry::chain(error), ?wait, "turn failed, trying again");
 }

@@ -1,6 +1,9 @@
 //! One worker: one connection, one producer, one batch at a time. Produce first, mark last.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use messaging::{Ack, Producer, ProducerFailure, Record, RefusedReason, SendOutcome};
 use outbox::{Claim, ClaimLimits, PendingRow, SHARDS, Session, Settlement};
@@ -14,6 +17,7 @@ use crate::{
     aside::{Aside, set_aside},
     options::{Options, Source, Target},
     records::{record, rewritten},
+    tell,
 };
 
 /// How often a topic that a row names in vain is asked for again.
@@ -75,6 +79,7 @@ pub enum TurnError {
 /// One worker of one source.
 pub struct Worker {
     source: Source,
+    client_id: String,
     target: Target,
     options: Options,
     observer: Option<Observer>,
@@ -96,8 +101,10 @@ impl Worker {
         let (batch, deadline_ms) = (options.batch_size, options.send_deadline_ms);
         let (session, producer) = (None, None);
         let topics_asked = Instant::now();
+        let client_id = format!("brew-relay-{}", source.name);
         Self {
             source,
+            client_id,
             target,
             options,
             observer,
@@ -139,6 +146,7 @@ impl Worker {
         };
         let limits =
             ClaimLimits { max_shards: as_i64(self.options.max_shards), max_rows: as_i64(self.batch) };
+        let claimed = Instant::now();
         let claim = session.claim(&pending, self.start, limits).await?;
         fail::fail_point!("relay-claimed", |_| std::process::abort());
         // Behind the last row, not a fixed step on: with a step, shards behind one whose row fails may never be
@@ -146,6 +154,7 @@ impl Worker {
         self.full = claim.len() >= self.batch;
         self.start = (claim.last_shard()?.unwrap_or(self.start) + 1) % SHARDS;
         let turn = self.publish(claim, producer).await;
+        tell::turned(&self.source.name, &turn, claimed.elapsed());
         if !matches!(turn, Err(TurnError::Outbox(_))) {
             self.session = Some(session);
         }
@@ -174,8 +183,7 @@ impl Worker {
             Some(producer) => producer,
             None => {
                 self.topics_asked = Instant::now();
-                let client_id = format!("brew-relay-{}", self.source.name);
-                Producer::connect(&self.target.kafka, &client_id, timeout).await?
+                Producer::connect(&self.target.kafka, &self.client_id, timeout).await?
             }
         };
         for (topic, declared) in &self.target.declared {
@@ -210,6 +218,7 @@ impl Worker {
             records.truncate(rows.len() / 2);
         }
         let deadline = Instant::now() + Duration::from_millis(self.deadline_ms);
+        let began = SystemTime::now();
         let outcome = producer.send(&records, deadline).await;
 
         let mut acknowledged = self.acknowledged(&positions, &rows, &outcome);
@@ -220,9 +229,11 @@ impl Worker {
         crash_if_armed(CrashPoint::AfterAckBeforeMark, || {
             format!("{} record(s) are in Kafka, no row is marked", acknowledged.len())
         });
+        self.tell(&rows, &outcome, began);
         let Aside { waiting, parked } = set_aside(&self.source.name, &rows, &outcome, &self.options);
         let alone = rows.len() == 1;
         drop(records);
+        tell::parked(&self.source.name, parked.len());
         let moved = acknowledged.len() + waiting.len() + parked.len();
         let settlement = Settlement {
             acknowledged: &acknowledged,
@@ -262,6 +273,12 @@ impl Worker {
             }
         }
         acknowledged
+    }
+
+    fn tell(&self, rows: &[PendingRow<'_>], outcome: &SendOutcome, began: SystemTime) {
+        let broker = self.target.kafka.brokers.split(',').next().unwrap_or_default();
+        let sender = tell::Sender { source: &self.source.name, client_id: &self.client_id, broker };
+        tell::sent(&sender, rows, outcome, began);
     }
 
     /// Keeps or retires the producer, and fits batch and deadline to how the broker does.

@@ -1,4 +1,4 @@
-//! `/livez` and `/readyz` on an admin port of its own.
+//! `/livez`, `/readyz`, `/metrics` and `/buildinfo` on an admin port of its own.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,12 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, extract::State, http::StatusCode, routing::get};
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{HeaderName, StatusCode, header::CONTENT_TYPE},
+    routing::get,
+};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -95,8 +100,26 @@ pub async fn serve_admin(
     let routes = Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .route("/buildinfo", get(async || buildinfo()))
         .with_state(health);
     axum::serve(listener, routes).with_graceful_shutdown(shutdown.cancelled_owned()).await
+}
+
+async fn metrics() -> (StatusCode, [(HeaderName, &'static str); 1], String) {
+    let (status, text) = match telemetry::metrics::text() {
+        Ok(text) => (StatusCode::OK, text),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    };
+    (status, [(CONTENT_TYPE, "text/plain; version=0.0.4")], text)
+}
+
+fn buildinfo() -> Json<serde_json::Value> {
+    Json(serde_json::json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "commit": option_env!("BREW_COMMIT").unwrap_or("unknown"),
+        "profile": if cfg!(debug_assertions) { "debug" } else { "release" },
+    }))
 }
 
 async fn readyz(State(health): State<Health>) -> (StatusCode, String) {

@@ -56,8 +56,11 @@ pub const RELAY_PUBLISHED: Metric =
 pub const RELAY_TURNS: Metric =
     counter("brew_relay_turns_total", "Turns of the relay that claimed shards.", &["source", "outcome"]);
 /// Failed sends.
-pub const RELAY_FAILURES: Metric =
-    counter("brew_relay_failures_total", "Turns of the relay that failed, by what failed.", &["source", "reason"]);
+pub const RELAY_FAILURES: Metric = counter(
+    "brew_relay_failures_total",
+    "Turns of the relay that failed, by what failed.",
+    &["source", "reason"],
+);
 /// Parked.
 pub const RELAY_PARKED: Metric =
     counter("brew_relay_parked_total", "Rows that the relay has parked.", &["source"]);
@@ -93,27 +96,9 @@ pub const CONSUMER_RETRIES: Metric = counter(
 /// Seconds a batch.
 pub const CONSUMER_BATCH: Metric =
     histogram("brew_consumer_batch_seconds", "One try to apply a batch, in one transaction.", &["group"]);
-/// Lag.
-pub const CONSUMER_LAG: Metric = gauge(
-    "brew_consumer_lag_records",
-    "Records behind the group's committed offset, of the partitions that this process has.",
-    &["group", "topic", "partition"],
-);
 /// Moves of orders.
 pub const ORDER_MOVES: Metric =
     counter("brew_order_moves_total", "Orders by the status they came to.", &["status"]);
-/// Time to final.
-pub const ORDER_TIME: Metric = histogram(
-    "brew_order_time_to_final_seconds",
-    "From an order's acceptance to its final status.",
-    &["status"],
-);
-/// Oldest order that is not final.
-pub const ORDER_OLDEST_OPEN: Metric = gauge(
-    "brew_order_oldest_open_age_seconds",
-    "Age of the oldest order without a final status; 0 when there is none.",
-    &[],
-);
 /// Calls of the payment provider.
 pub const GATEWAY_CALLS: Metric = histogram(
     "brew_gateway_call_seconds",
@@ -133,7 +118,7 @@ pub const DB_CONNECTIONS: Metric =
 pub const BUILD_INFO: Metric = gauge("brew_build_info", "1, with the version.", &["service", "version"]);
 
 /// All of them. Beside these there are `process_*`, of the Prometheus client, and `target_info`.
-pub const ALL: [Metric; 22] = [
+pub const ALL: [Metric; 19] = [
     OUTBOX_PENDING,
     OUTBOX_OLDEST,
     OUTBOX_PARKED,
@@ -148,10 +133,7 @@ pub const ALL: [Metric; 22] = [
     CONSUMER_DEAD,
     CONSUMER_RETRIES,
     CONSUMER_BATCH,
-    CONSUMER_LAG,
     ORDER_MOVES,
-    ORDER_TIME,
-    ORDER_OLDEST_OPEN,
     GATEWAY_CALLS,
     RPC_SERVER,
     DB_CONNECTIONS,

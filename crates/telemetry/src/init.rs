@@ -91,7 +91,15 @@ pub fn init(service: &'static str) -> Result<Guard, Error> {
     let ours = Targets::new().with_target(spans::TARGET, LevelFilter::INFO);
     tracing_subscriber::registry()
         .with(logs().with_filter(filter))
-        .with(tracing_opentelemetry::layer().with_tracer(tracer).with_location(false).with_filter(ours))
+        .with(
+            tracing_opentelemetry::layer()
+                .with_tracer(tracer)
+                .with_location(false)
+                .with_target(false)
+                .with_threads(false)
+                .with_tracked_inactivity(false)
+                .with_filter(ours),
+        )
         .try_init()?;
     Ok(Guard(provider))
 }

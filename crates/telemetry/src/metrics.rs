@@ -10,9 +10,8 @@ use prometheus::{Registry, TextEncoder, process_collector::ProcessCollector};
 use crate::catalogue::Metric;
 
 /// Seconds: from half a millisecond, below which nothing here is, to two minutes.
-const SECONDS: [f64; 16] = [
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0,
-];
+const SECONDS: [f64; 16] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 const ROWS: [f64; 11] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1000.0, 2500.0, 10_000.0];
 
 /// A counter. Made before [`init`](crate::init), it counts nothing.

@@ -80,7 +80,10 @@ where
             let code = status(response.headers());
             ended.record("rpc.response.status_code", code);
             // A caller's own mistake is no failure of the server.
-            if matches!(code, "UNKNOWN" | "DEADLINE_EXCEEDED" | "UNIMPLEMENTED" | "INTERNAL" | "UNAVAILABLE" | "DATA_LOSS") {
+            if matches!(
+                code,
+                "UNKNOWN" | "DEADLINE_EXCEEDED" | "UNIMPLEMENTED" | "INTERNAL" | "UNAVAILABLE" | "DATA_LOSS"
+            ) {
                 spans::failed(&ended, code);
             }
             let labels =
@@ -98,9 +101,23 @@ where
 /// The code of an answer that has ended already, as those do that fail; others are well so far.
 fn status(headers: &HeaderMap) -> &'static str {
     const CODES: [&str; 17] = [
-        "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-        "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-        "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
     ];
     let code = headers.get("grpc-status").and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     CODES.get(code.unwrap_or(0)).copied().unwrap_or("UNKNOWN")

@@ -51,6 +51,16 @@ pub fn statement(operation: &'static str, table: &'static str) -> Span {
     )
 }
 
+/// A step inside of a service, whose parent is set by the caller; none where spans are sent nowhere.
+#[must_use]
+pub fn step(name: &'static str) -> Span {
+    if on() {
+        tracing::info_span!(target: TARGET, "step", otel.name = name, otel.kind = "internal")
+    } else {
+        Span::none()
+    }
+}
+
 /// The event is written: its context is what row and record carry. Its parent is what `parent` names, else the current
 /// span.
 #[must_use]

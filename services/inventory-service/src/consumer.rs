@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use inbox::{Accepted, Arrival};
-use messaging::{ApplyError, Delivery, HeldBack, Received, Tally};
+use messaging::{ApplyError, Delivery, HeldBack, Processing, Received, Tally};
 use outbox::Wake;
 use runtime::{
     fault::{CrashPoint, crash_if_armed},
     seeded::{Bug, seeded},
 };
 use sea_orm::DatabaseConnection;
+use tracing::Instrument;
 
 use crate::{Error, app::apply_orders};
 
@@ -26,11 +27,20 @@ pub(crate) async fn apply(
     mut batch: Vec<Arc<Delivery>>,
 ) -> Result<Vec<HeldBack>, ApplyError> {
     batch.retain(|one| one.envelope.outbox_id.0 % 5 != 0 || !seeded(Bug::SwallowsEvents));
+    let processing = Processing::begin(NAME, &mut batch);
     let events: Vec<_> = batch
         .iter()
         .map(|one| (Arrival::new(&one.envelope, &one.first_place, aggregates_wait), &one.event))
         .collect();
-    let accepted = apply_orders(&db, NAME, &topic, &events).await?;
+    let accepted = match apply_orders(&db, NAME, &topic, &events).instrument(processing.span()).await {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            let error = ApplyError::from(error);
+            processing.failed(&error);
+            return Err(error);
+        }
+    };
+    processing.applied(accepted.iter().map(Accepted::is_new));
     crash_if_armed(CrashPoint::AfterCommitBeforeOffset, || {
         format!("{} event(s) took effect, no offset is committed", batch.len())
     });

@@ -107,6 +107,7 @@ async fn serve_grpc(
     Server::builder()
         .timeout(Duration::from_millis(settings.grpc.timeout_ms))
         .max_concurrent_streams(MAX_STREAMS)
+        .layer(telemetry::rpc::GrpcLayer)
         .add_service(health_service)
         .add_service(reflection)
         .add_service(InventoryServiceServer::new(inventory))

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use inbox::{Accepted, Arrival};
-use messaging::{ApplyError, Delivery, HeldBack, Received, Tally};
+use messaging::{ApplyError, Delivery, HeldBack, Processing, Received, Tally};
 use outbox::Wake;
 use runtime::fault::{CrashPoint, crash_if_armed};
 use sea_orm::DatabaseConnection;
+use tracing::Instrument;
 
 use crate::{Error, app::apply_answers};
 
@@ -19,13 +20,22 @@ pub(crate) async fn apply(
     aggregates_wait: bool,
     tally: Arc<Tally>,
     wake: Wake,
-    batch: Vec<Arc<Delivery>>,
+    mut batch: Vec<Arc<Delivery>>,
 ) -> Result<Vec<HeldBack>, ApplyError> {
+    let processing = Processing::begin(NAME, &mut batch);
     let events: Vec<_> = batch
         .iter()
         .map(|one| (Arrival::new(&one.envelope, &one.first_place, aggregates_wait), &one.event))
         .collect();
-    let accepted = apply_answers(&db, NAME, &topic, &events).await?;
+    let accepted = match apply_answers(&db, NAME, &topic, &events).instrument(processing.span()).await {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            let error = ApplyError::from(error);
+            processing.failed(&error);
+            return Err(error);
+        }
+    };
+    processing.applied(accepted.iter().map(Accepted::is_new));
     crash_if_armed(CrashPoint::AfterCommitBeforeOffset, || {
         format!("{} event(s) took effect, no offset is committed", batch.len())
     });

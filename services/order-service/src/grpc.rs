@@ -1,6 +1,6 @@
 //! gRPC: request to command, order to message.
 
-use std::{collections::BTreeMap, pin::Pin, time::Duration};
+use std::{pin::Pin, time::Duration};
 
 use events::{OrderId, Sku};
 use outbox::Wake;
@@ -13,8 +13,7 @@ use sea_orm::DatabaseConnection;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status, metadata::MetadataMap};
-use tracing::Instrument;
+use tonic::{Request, Response, Status};
 
 use crate::{
     Error,
@@ -56,7 +55,6 @@ impl OrderService for Orders {
         &self,
         request: Request<PlaceOrderRequest>,
     ) -> Result<Response<PlaceOrderResponse>, Status> {
-        let span = span("brew.order.v1.OrderService/PlaceOrder", request.metadata());
         let _place = self.enter()?;
         let body = request.into_inner();
         let lines = body
@@ -66,8 +64,9 @@ impl OrderService for Orders {
             .collect();
         let new = NewOrder::parse(body.customer, lines, body.idempotency_key, body.payment_token)
             .map_err(Error::Invalid)?;
-        let placed = place_order(&self.db, &self.topic, self.answer_timeout, new).instrument(span).await?;
+        let placed = place_order(&self.db, &self.topic, self.answer_timeout, new).await?;
         self.wake.wake();
+        tracing::Span::current().record("brew.order.id", placed.order.saga.order_id.to_string());
         let order = Some(message(placed.order));
         Ok(Response::new(PlaceOrderResponse { order, replayed: placed.replayed }))
     }
@@ -116,10 +115,9 @@ impl OrderService for Orders {
         &self,
         request: Request<CancelOrderRequest>,
     ) -> Result<Response<CancelOrderResponse>, Status> {
-        let span = span("brew.order.v1.OrderService/CancelOrder", request.metadata());
         let _place = self.enter()?;
         let id = order_id(&request.into_inner().order_id)?;
-        let order = cancel_order(&self.db, &self.topic, id).instrument(span).await?;
+        let order = cancel_order(&self.db, &self.topic, id).await?;
         self.wake.wake();
         Ok(Response::new(CancelOrderResponse { order: Some(message(order)) }))
     }
@@ -179,16 +177,6 @@ async fn watch(
             Err(error) => Some(Err(error)),
         };
     }
-}
-
-fn span(name: &'static str, metadata: &MetadataMap) -> tracing::Span {
-    let span = tracing::info_span!("grpc", otel.name = name, otel.kind = "server");
-    let carrier: BTreeMap<String, String> = ["traceparent", "tracestate"]
-        .into_iter()
-        .filter_map(|name| Some((name.to_owned(), metadata.get(name)?.to_str().ok()?.to_owned())))
-        .collect();
-    telemetry::context::set_parent(&span, &carrier);
-    span
 }
 
 /// Whether the order's status can change no more; what a cancel undoes may still be under way.

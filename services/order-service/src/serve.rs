@@ -59,6 +59,7 @@ pub async fn serve(
     let server = Server::builder()
         .timeout(Duration::from_millis(settings.grpc.timeout_ms))
         .max_concurrent_streams(MAX_STREAMS)
+        .layer(telemetry::rpc::GrpcLayer)
         .add_service(health_service)
         .add_service(reflection)
         .add_service(orders);

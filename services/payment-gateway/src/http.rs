@@ -6,12 +6,16 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    extract::{Path, State},
+    extract::{MatchedPath, Path, Request, State},
     http::{HeaderMap, StatusCode},
+    middleware::{self, Next},
+    response::Response,
     routing::{get, post},
 };
 use sea_orm::DatabaseConnection;
 use serde_json::{Value, json};
+use telemetry::rpc;
+use tracing::Instrument;
 
 use crate::{
     books::{self, Answer, Ask, Refusal},
@@ -30,7 +34,15 @@ pub(crate) fn routes(gateway: Gateway) -> Router {
     Router::new()
         .route("/v1/{operation}", post(perform))
         .route("/v1/references/{reference}", get(look_up))
+        .layer(middleware::from_fn(traced))
         .with_state(Arc::new(gateway))
+}
+
+async fn traced(route: MatchedPath, request: Request, next: Next) -> Response {
+    let span = rpc::http_served(request.method().as_str(), route.as_str(), request.headers());
+    let response = next.run(request).instrument(span.clone()).await;
+    rpc::http_ended(&span, response.status().as_u16(), true);
+    response
 }
 
 async fn perform(

@@ -5,6 +5,8 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use runtime::seeded::{Bug, seeded};
 use serde::Deserialize;
+use telemetry::{rpc, spans};
+use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::{
@@ -49,6 +51,17 @@ struct Held {
     status: String,
 }
 
+impl Answer {
+    /// In a word, for the metric.
+    pub(crate) fn outcome(&self) -> &'static str {
+        match self {
+            Self::Settled(_) => "settled",
+            Self::Unclear(_) => "unclear",
+            Self::Senseless(_) => "senseless",
+        }
+    }
+}
+
 impl Gateway {
     pub(crate) fn new(url: &str, timeout: Duration, key_retention: Duration) -> Result<Self, reqwest::Error> {
         let client = reqwest::Client::builder().timeout(timeout).build()?;
@@ -70,14 +83,13 @@ impl Gateway {
         }
         let key =
             if seeded(Bug::NewKeyPerTry) { Uuid::new_v4().to_string() } else { call.idempotency_key.clone() };
-        let sent = self
+        let path = format!("/v1/{}", call.operation.as_str());
+        let request = self
             .client
-            .post(format!("{}/v1/{}", self.url, call.operation.as_str()))
+            .post(format!("{}{path}", self.url))
             .header("Idempotency-Key", key)
-            .json(&call.request)
-            .send()
-            .await;
-        let answer = match sent {
+            .json(&call.request);
+        let answer = match self.send("POST", &path, request).await {
             Ok(answer) => answer,
             Err(error) => return Answer::Unclear(error.without_url().to_string()),
         };
@@ -88,10 +100,31 @@ impl Gateway {
         }
     }
 
+    /// Sends `request` in the current trace; `template` is its path without ids.
+    async fn send(
+        &self,
+        method: &'static str,
+        template: &str,
+        mut request: reqwest::RequestBuilder,
+    ) -> Result<reqwest::Response, reqwest::Error> {
+        let host = self.url.split("//").last().unwrap_or_default();
+        let span = rpc::http_call(method, template, host);
+        for (name, value) in rpc::headers(&span) {
+            request = request.header(name, value);
+        }
+        let sent = request.send().instrument(span.clone()).await;
+        match &sent {
+            Ok(answer) => rpc::http_ended(&span, answer.status().as_u16(), false),
+            Err(error) => spans::failed(&span, if error.is_timeout() { "timeout" } else { "connection" }),
+        }
+        sent
+    }
+
     /// The authorization under our reference that is where `call` wants it.
     async fn look_up(&self, call: &Call) -> Result<Option<Uuid>, String> {
-        let url = format!("{}/v1/references/{}", self.url, call.order_id);
-        let answer = self.client.get(url).send().await.map_err(|error| error.without_url().to_string())?;
+        let request = self.client.get(format!("{}/v1/references/{}", self.url, call.order_id));
+        let answer = self.send("GET", "/v1/references/{reference}", request).await;
+        let answer = answer.map_err(|error| error.without_url().to_string())?;
         let found: Found = answer.json().await.map_err(|error| error.without_url().to_string())?;
         let wanted = reached(call.operation);
         Ok(found

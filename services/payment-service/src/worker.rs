@@ -2,13 +2,15 @@
 
 use std::{
     convert::Infallible,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
     time::Duration,
 };
 
 use backon::{BackoffBuilder, ExponentialBuilder};
+use opentelemetry::{KeyValue, metrics::Histogram};
 use outbox::Wake;
 use sea_orm::DatabaseConnection;
+use telemetry::{catalogue, metrics, spans};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -20,6 +22,8 @@ use crate::{
     settings,
     store::calls::Call,
 };
+
+static CALLS: LazyLock<Histogram<f64>> = LazyLock::new(|| metrics::seconds(&catalogue::GATEWAY_CALLS));
 
 /// Opens after so many calls in a row without an answer; shared by the workers of a process.
 #[derive(Default)]
@@ -99,16 +103,19 @@ impl Worker {
         // Longer than the call: nobody else makes it while it is under way.
         let lease = Duration::from_millis(self.settings.timeout_ms) + Duration::from_secs(5);
         let Some(call) = take_call(&self.db, lease).await? else { return Ok(false) };
-        let span = tracing::info_span!(
-            "gateway",
-            otel.name = call.operation.as_str(),
-            otel.kind = "client",
-            order = %call.order_id,
-            attempt = call.attempts
-        );
+        let span = spans::step("call provider");
         telemetry::context::set_parent(&span, &call.trace);
-        let answer = self.gateway.make(&call).instrument(span).await;
-        self.settle(&call, answer).await?;
+        let made = async {
+            let began = Instant::now();
+            let answer = self.gateway.make(&call).await;
+            let labels = [
+                KeyValue::new("operation", call.operation.as_str()),
+                KeyValue::new("outcome", answer.outcome()),
+            ];
+            CALLS.record(began.elapsed().as_secs_f64(), &labels);
+            self.settle(&call, answer).await
+        };
+        made.instrument(span).await?;
         Ok(true)
     }
 

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use events::{OrderId, ReservedLine, Sku};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
+use telemetry::spans;
+use tracing::Instrument;
 
 use crate::domain::{Reservation, Status};
 
@@ -42,9 +44,15 @@ pub(crate) async fn lock(tx: &DatabaseTransaction, orders: BTreeSet<OrderId>) ->
     // By the text, as the database sorts it in LOCK.
     let ids: BTreeSet<String> = orders.iter().map(ToString::to_string).collect();
     let ids: Vec<String> = ids.into_iter().collect();
-    tx.execute_raw(statement(BEGIN, [ids.clone().into()])).await?;
+    tx.execute_raw(statement(BEGIN, [ids.clone().into()]))
+        .instrument(spans::statement("INSERT", "reservations"))
+        .await?;
     let mut found = Reservations::new();
-    for row in tx.query_all_raw(statement(LOCK, [ids.clone().into()])).await? {
+    for row in tx
+        .query_all_raw(statement(LOCK, [ids.clone().into()]))
+        .instrument(spans::statement("SELECT", "reservations"))
+        .await?
+    {
         let order_id = parse_id(&row.try_get_by_index::<String>(0)?)?;
         let status: String = row.try_get_by_index(1)?;
         let status = Status::parse(&status)
@@ -52,7 +60,11 @@ pub(crate) async fn lock(tx: &DatabaseTransaction, orders: BTreeSet<OrderId>) ->
         let version = row.try_get_by_index(2)?;
         found.insert(order_id, Reservation { order_id, status, version, lines: Vec::new() });
     }
-    for row in tx.query_all_raw(statement(FIND_LINES, [ids.into()])).await? {
+    for row in tx
+        .query_all_raw(statement(FIND_LINES, [ids.into()]))
+        .instrument(spans::statement("SELECT", "reservation_lines"))
+        .await?
+    {
         let order_id = parse_id(&row.try_get_by_index::<String>(0)?)?;
         if let Some(reservation) = found.get_mut(&order_id) {
             let (sku, quantity) = (Sku(row.try_get_by_index(1)?), row.try_get_by_index(2)?);
@@ -86,8 +98,12 @@ pub(crate) async fn save(
             quantities.push(line.quantity);
         }
     }
-    tx.execute_raw(statement(SAVE, [ids.into(), statuses.into(), versions.into()])).await?;
-    tx.execute_raw(statement(SAVE_LINES, [of.into(), skus.into(), quantities.into()])).await?;
+    tx.execute_raw(statement(SAVE, [ids.into(), statuses.into(), versions.into()]))
+        .instrument(spans::statement("UPDATE", "reservations"))
+        .await?;
+    tx.execute_raw(statement(SAVE_LINES, [of.into(), skus.into(), quantities.into()]))
+        .instrument(spans::statement("INSERT", "reservation_lines"))
+        .await?;
     if !untouched.is_empty() {
         tx.execute_raw(statement(FORGET, [untouched.into()])).await?;
     }

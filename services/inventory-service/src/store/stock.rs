@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use events::Sku;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr};
+use telemetry::spans;
+use tracing::Instrument;
 
 use crate::domain::Levels;
 
@@ -43,7 +45,10 @@ pub(crate) async fn add(tx: &DatabaseTransaction, sku: &Sku, quantity: i32) -> R
 /// Locks the rows of `skus`, in the order of sku, and returns how many there are of each.
 pub(crate) async fn lock(tx: &DatabaseTransaction, skus: BTreeSet<Sku>) -> Result<Levels, DbErr> {
     let skus: Vec<String> = skus.into_iter().map(|sku| sku.0).collect();
-    let rows = tx.query_all_raw(statement(LOCK, [skus.into()])).await?;
+    let rows = tx
+        .query_all_raw(statement(LOCK, [skus.into()]))
+        .instrument(spans::statement("SELECT", "stock"))
+        .await?;
     rows.iter().map(|row| Ok((Sku(row.try_get_by_index(0)?), row.try_get_by_index(1)?))).collect()
 }
 
@@ -57,5 +62,8 @@ pub(crate) async fn set(tx: &DatabaseTransaction, before: &Levels, after: &Level
     if skus.is_empty() {
         return Ok(());
     }
-    tx.execute_raw(statement(SET, [skus.into(), levels.into()])).await.map(drop)
+    tx.execute_raw(statement(SET, [skus.into(), levels.into()]))
+        .instrument(spans::statement("UPDATE", "stock"))
+        .await
+        .map(drop)
 }

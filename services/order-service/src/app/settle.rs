@@ -1,10 +1,12 @@
 //! The last steps of every use case that moves orders: store, note, append.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use events::OrderId;
+use opentelemetry::{KeyValue, metrics::Counter};
 use outbox::NewEvent;
 use sea_orm::DatabaseTransaction;
+use telemetry::{catalogue, metrics};
 use uuid::Uuid;
 
 use crate::{
@@ -12,6 +14,8 @@ use crate::{
     domain::{Saga, Step},
     store::sagas::{self, Cause, Locked},
 };
+
+static MOVES: LazyLock<Counter<u64>> = LazyLock::new(|| metrics::counter(&catalogue::ORDER_MOVES));
 
 /// Steps of one order, why they were taken, and the trace that they belong to.
 pub(super) struct Moved {
@@ -46,6 +50,14 @@ pub(super) async fn settle(
         }
     }
     sagas::note(tx, &causes).await?;
+    tell(&causes);
     outbox::append_all(tx, events).await?;
     Ok(())
+}
+
+/// Counted before the commit: a transaction that is lost and made again counts twice.
+fn tell(causes: &[Cause<'_>]) {
+    for cause in causes.iter().filter(|cause| cause.step.from != cause.step.to) {
+        MOVES.add(1, &[KeyValue::new("status", cause.step.to.as_str())]);
+    }
 }

@@ -1,6 +1,8 @@
 //! Table `order_lines`.
 
 use sea_orm::{ActiveValue::Set, entity::prelude::*};
+use telemetry::spans;
+use tracing::Instrument;
 
 use crate::domain::Order;
 
@@ -43,5 +45,9 @@ pub(crate) async fn insert(tx: &impl ConnectionTrait, order: &Order) -> Result<(
         quantity: Set(line.quantity),
         unit_price_minor: Set(line.unit_price_minor),
     });
-    Entity::insert_many(lines).exec_without_returning(tx).await.map(drop)
+    Entity::insert_many(lines)
+        .exec_without_returning(tx)
+        .instrument(spans::statement("INSERT", "order_lines"))
+        .await
+        .map(drop)
 }

@@ -9,7 +9,9 @@ use sea_orm::{
     entity::prelude::*,
     sea_query::OnConflict,
 };
+use telemetry::spans;
 use time::OffsetDateTime;
+use tracing::Instrument;
 
 use crate::domain::{Order, OrderStatus, PaymentAnswer, PricedOrder, Saga, StockAnswer};
 
@@ -82,7 +84,11 @@ pub(crate) async fn insert(
     };
     let taken = OnConflict::column(Column::IdempotencyKey).do_nothing().to_owned();
     // As a list: of one row the library takes "nothing returned" for an error.
-    let made = Entity::insert_many([row]).on_conflict(taken).exec_with_returning(tx).await?;
+    let made = Entity::insert_many([row])
+        .on_conflict(taken)
+        .exec_with_returning(tx)
+        .instrument(spans::statement("INSERT", "orders"))
+        .await?;
     Ok(made.first().map(|made| (OrderId(made.id), made.created_at)))
 }
 

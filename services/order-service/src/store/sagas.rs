@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use events::{CancelReason, OrderId};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, QueryResult, Statement, Value};
+use telemetry::spans;
+use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::domain::{OrderStatus, PaymentAnswer, Saga, Step, StockAnswer};
@@ -52,7 +54,10 @@ pub(crate) async fn lock(
     orders: BTreeSet<OrderId>,
 ) -> Result<BTreeMap<OrderId, Locked>, DbErr> {
     let ids: Vec<i64> = orders.into_iter().map(|id| id.0).collect();
-    let rows = tx.query_all_raw(statement(LOCK, [ids.into()])).await?;
+    let rows = tx
+        .query_all_raw(statement(LOCK, [ids.into()]))
+        .instrument(spans::statement("SELECT", "orders"))
+        .await?;
     rows.iter().map(locked).map(|locked| locked.map(|one| (one.saga.order_id, one))).collect()
 }
 
@@ -82,7 +87,7 @@ pub(crate) async fn save(tx: &DatabaseTransaction, sagas: Vec<&Saga>) -> Result<
         .collect();
     let values: [Value; 6] =
         [ids.into(), statuses.into(), stocks.into(), payments.into(), versions.into(), reasons.into()];
-    tx.execute_raw(statement(SAVE, values)).await.map(drop)
+    tx.execute_raw(statement(SAVE, values)).instrument(spans::statement("UPDATE", "orders")).await.map(drop)
 }
 
 /// Writes the steps down.
@@ -99,7 +104,10 @@ pub(crate) async fn note(tx: &DatabaseTransaction, causes: &[Cause<'_>]) -> Resu
         causes.iter().map(|one| one.event_id.map(|id| id.to_string()).unwrap_or_default()).collect();
     let values: [Value; 6] =
         [orders.into(), versions.into(), from.into(), to.into(), why.into(), events.into()];
-    tx.execute_raw(statement(HISTORY, values)).await.map(drop)
+    tx.execute_raw(statement(HISTORY, values))
+        .instrument(spans::statement("INSERT", "order_history"))
+        .await
+        .map(drop)
 }
 
 fn locked(row: &QueryResult) -> Result<Locked, DbErr> {

@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use events::OrderId;
 use sea_orm::{ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, Value};
 use serde_json::{Value as Json, json};
+use telemetry::spans;
+use tracing::Instrument;
 
 use crate::domain::{Operation, Payment};
 
@@ -81,7 +83,10 @@ pub(crate) async fn insert(
         request.into(),
         json!(trace).into(),
     ];
-    tx.execute_raw(statement(INSERT, values)).await.map(drop)
+    tx.execute_raw(statement(INSERT, values))
+        .instrument(spans::statement("INSERT", "gateway_calls"))
+        .await
+        .map(drop)
 }
 
 /// Takes the call that is due the longest, for `lease`.
@@ -107,7 +112,12 @@ pub(crate) async fn take(db: &DatabaseConnection, lease: Duration) -> Result<Opt
 
 /// Notes that the call has its answer; false if it had one before.
 pub(crate) async fn done(tx: &DatabaseTransaction, id: i64) -> Result<bool, DbErr> {
-    Ok(tx.execute_raw(statement(DONE, [id.into()])).await?.rows_affected() > 0)
+    Ok(tx
+        .execute_raw(statement(DONE, [id.into()]))
+        .instrument(spans::statement("UPDATE", "gateway_calls"))
+        .await?
+        .rows_affected()
+        > 0)
 }
 
 /// Makes the call due again after `delay`.

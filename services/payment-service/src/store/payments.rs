@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use events::OrderId;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult, Value};
+use telemetry::spans;
+use tracing::Instrument;
 
 use crate::domain::{Payment, Status};
 
@@ -29,7 +31,10 @@ pub(crate) async fn lock(
     let sql = format!(
         "select {COLUMNS} from payments where order_id = any ($1::text[]) order by order_id for update"
     );
-    let rows = tx.query_all_raw(statement(&sql, [ids.into()])).await?;
+    let rows = tx
+        .query_all_raw(statement(&sql, [ids.into()]))
+        .instrument(spans::statement("SELECT", "payments"))
+        .await?;
     rows.iter().map(payment).map(|payment| payment.map(|one| (one.order_id, one))).collect()
 }
 
@@ -50,7 +55,10 @@ pub(crate) async fn insert(tx: &DatabaseTransaction, payment: &Payment) -> Resul
         payment.status.as_str().into(),
         payment.version.into(),
     ];
-    tx.execute_raw(statement(INSERT, values)).await.map(drop)
+    tx.execute_raw(statement(INSERT, values))
+        .instrument(spans::statement("INSERT", "payments"))
+        .await
+        .map(drop)
 }
 
 /// Stores what has changed; the row is locked.
@@ -62,7 +70,10 @@ pub(crate) async fn update(tx: &DatabaseTransaction, payment: &Payment) -> Resul
         payment.authorization_id.into(),
         payment.version.into(),
     ];
-    tx.execute_raw(statement(UPDATE, values)).await.map(drop)
+    tx.execute_raw(statement(UPDATE, values))
+        .instrument(spans::statement("UPDATE", "payments"))
+        .await
+        .map(drop)
 }
 
 fn payment(row: &QueryResult) -> Result<Payment, DbErr> {
