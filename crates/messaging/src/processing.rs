@@ -26,8 +26,8 @@ pub struct Processing {
 }
 
 impl Processing {
-    /// Begins a span for each event of `batch`, if spans are sent anywhere; the events' trace context is then that span's,
-    /// so that what follows from an event is its child.
+    /// Begins a span for each event of `batch`, if spans are sent anywhere; the events' trace context is then
+    /// that span's, so that what follows from an event is its child.
     #[must_use]
     pub fn begin(group: &'static str, batch: &mut [Arc<Delivery>]) -> Self {
         let spans =

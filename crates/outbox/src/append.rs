@@ -22,8 +22,8 @@ pub struct NewEvent {
     pub event_type: String,
     /// What it says.
     pub payload: Json,
-    /// Further record headers. What `traceparent` names is the parent of the span that creates the event; the row carries
-    /// that span's own context, if spans are sent anywhere, else the header as it is.
+    /// Further record headers. What `traceparent` names is the parent of the span that creates the event; the row
+    /// carries that span's own context, if spans are sent anywhere, else the header as it is.
     pub headers: BTreeMap<String, String>,
 }
 

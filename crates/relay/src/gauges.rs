@@ -13,8 +13,8 @@ const EVERY: Duration = Duration::from_secs(5);
 /// longer.
 const SHARE: u32 = 20;
 
-/// Asks until `shutdown`. A database that is away leaves the last figures as they are; whether the relay is ready is told
-/// elsewhere.
+/// Asks until `shutdown`. A database that is away leaves the last figures as they are; whether the relay is ready is
+/// told elsewhere.
 pub(crate) async fn watch(source: String, session: SessionOptions, shutdown: CancellationToken) {
     let label = [KeyValue::new("source", source.clone())];
     let pending = metrics::gauge(&catalogue::OUTBOX_PENDING);

@@ -19,8 +19,8 @@ pub fn of(span: &Span) -> BTreeMap<String, String> {
     inject(&span.context())
 }
 
-/// Makes `span` a child of the span that `carrier` names, and says whether it is one now. A missing or malformed context
-/// leaves it as it is: a root, or a child of the current span.
+/// Makes `span` a child of the span that `carrier` names, and says whether it is one now. A missing or malformed
+/// context leaves it as it is: a root, or a child of the current span.
 pub fn set_parent(span: &Span, carrier: &BTreeMap<String, String>) -> bool {
     let context = extract(carrier);
     if span.is_none() || !context.span().span_context().is_valid() {

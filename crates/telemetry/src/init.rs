@@ -58,8 +58,8 @@ impl Guard {
 }
 
 /// Starts logs on standard error (JSON with the trace's and the span's id, or plain text on a terminal, filtered by
-/// `RUST_LOG`), metrics, and traces over OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is
-/// set (gRPC, or HTTP by `OTEL_EXPORTER_OTLP_PROTOCOL`). Without such an endpoint no trace is sampled, so that nobody
+/// `RUST_LOG`), metrics, and traces over OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`
+/// is set (gRPC, or HTTP by `OTEL_EXPORTER_OTLP_PROTOCOL`). Without such an endpoint no trace is sampled, so that nobody
 /// looks for parents that were never sent. Needs a tokio runtime.
 ///
 /// # Errors

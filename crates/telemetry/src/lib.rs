@@ -1,5 +1,5 @@
-//! Logs, traces and metrics: one start for every service, the names of all that is told, and trace context in and out of
-//! a string map.
+//! Logs, traces and metrics: one start for every service, the names of all that is told, and trace context in and out
+//! of a string map.
 
 pub mod catalogue;
 pub mod context;

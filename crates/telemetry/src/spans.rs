@@ -104,8 +104,8 @@ pub struct Message<'a> {
     pub event_id: &'a str,
 }
 
-/// A try to apply an event: child of the span that created it, and linked to it. `messaging.kafka.offset` and the partition
-/// are the record's.
+/// A try to apply an event: child of the span that created it, and linked to it. `messaging.kafka.offset` and the
+/// partition are the record's.
 #[must_use]
 pub fn process(group: &str, message: Message<'_>, created: &BTreeMap<String, String>) -> Span {
     let span = tracing::info_span!(
