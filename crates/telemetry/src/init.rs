@@ -58,9 +58,9 @@ impl Guard {
 }
 
 /// Starts logs on standard error (JSON with the trace's and the span's id, or plain text on a terminal, filtered by
-/// `RUST_LOG`), metrics, and traces over OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` or the same for traces alone is set (gRPC,
-/// or HTTP by `OTEL_EXPORTER_OTLP_PROTOCOL`). Without such an endpoint no trace is sampled, so that nobody looks for
-/// parents that were never sent. Needs a tokio runtime.
+/// `RUST_LOG`), metrics, and traces over OTLP if `OTEL_EXPORTER_OTLP_ENDPOINT` or the same for traces alone is set
+/// (gRPC, or HTTP by `OTEL_EXPORTER_OTLP_PROTOCOL`). Without such an endpoint no trace is sampled, so that nobody looks
+/// for parents that were never sent. Needs a tokio runtime.
 ///
 /// # Errors
 /// When an environment variable makes no sense, or on a second call in one process.
