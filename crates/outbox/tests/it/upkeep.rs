@@ -20,15 +20,9 @@ const WRITE: &str = "insert into outbox (aggregate_id, topic, payload, created_a
                             now() - $2::text::interval
                        from generate_series(1, $3::int) n";
 
-/// An outbox whose first partitions are not made yet, as of one that nobody kept for days.
 async fn outbox() -> (TestDatabase, Client) {
     let database = testkit::database(migrations("shop")).await;
     let client = database.client().await;
-    let drop = "select format('drop table %s', inhrelid::regclass) from pg_inherits
-                 where inhparent = 'outbox'::regclass and inhrelid <> 'outbox_default'::regclass";
-    for row in client.query(drop, &[]).await.unwrap() {
-        client.batch_execute(row.get(0)).await.unwrap();
-    }
     (database, client)
 }
 
@@ -45,17 +39,6 @@ async fn conserved(database: &TestDatabase, written: i64) {
     let there = database.number("select count(*) from outbox").await;
     let pruned = database.number("select coalesce(sum(rows), 0)::bigint from outbox_prunes").await;
     assert_eq!(there + pruned, written, "{there} there, {pruned} pruned");
-}
-
-#[tokio::test]
-async fn a_new_outbox_begins_with_partitions() {
-    let database = testkit::database(migrations("shop")).await;
-    let mut client = database.client().await;
-    write(&client, "0", None, 3).await;
-    assert_eq!(database.number("select count(*) from outbox_default").await, 0);
-    let kept = keep(&mut client, UPKEEP).await.unwrap();
-    assert_eq!((kept.made.len(), kept.moved, kept.left), (1, 0, vec![]), "the third day");
-    conserved(&database, 3).await;
 }
 
 #[tokio::test]

@@ -1,2 +1,0 @@
--- Partitions stay: they may have rows.
-select 1;
