@@ -1,8 +1,10 @@
 //! Dead letters: records that a consumer cannot read or apply, kept with the reason.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::LazyLock, time::Duration};
 
 use events::{header, topic};
+use opentelemetry::{KeyValue, metrics::Counter};
+use telemetry::{catalogue, metrics};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +13,8 @@ use crate::{Error, KafkaOptions, Producer, Received, Record, consumer::backoff};
 
 /// Room for the reason beside a record that is itself as large as can be; dead letter topics are declared with it.
 pub(crate) const EXTRA_BYTES: usize = 64 * 1024;
+
+static DEAD: LazyLock<Counter<u64>> = LazyLock::new(|| metrics::counter(&catalogue::CONSUMER_DEAD));
 
 const ACK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -43,7 +47,10 @@ impl DeadLetters {
         let mut left: Vec<&(&Received, String)> = records.iter().collect();
         for delay in backoff() {
             let failure = self.try_write(&mut left).await;
-            let Some((record, reason)) = left.first() else { return Ok(()) };
+            let Some((record, reason)) = left.first() else {
+                DEAD.add(records.len() as u64, &[KeyValue::new("group", self.consumer.clone())]);
+                return Ok(());
+            };
             let (place, failure) = (record.place(), failure.unwrap_or_default());
             tracing::error!(%place, reason, failure, left = left.len(), "dead letter not written, trying again");
             tokio::select! {

@@ -10,7 +10,7 @@ use opentelemetry::{
     metrics::{Counter, Histogram},
 };
 use telemetry::{catalogue, context, metrics, spans};
-use tracing::Span;
+use tracing::{Instrument, Span};
 
 use crate::{ApplyError, Delivery};
 
@@ -35,14 +35,31 @@ impl Processing {
         Self { group, began: Instant::now(), spans }
     }
 
-    /// The first event's span. The batch's statements are one each, and belong to it.
-    #[must_use]
-    pub fn span(&self) -> Span {
-        self.spans.first().cloned().unwrap_or_else(Span::none)
+    /// Applies the batch by `apply`, whose statements are one each for the whole batch and belong to the first event's
+    /// span. `is_new` says of what became of an event whether it took effect now, or nothing if it was held back.
+    ///
+    /// # Errors
+    /// What `apply` fails with; nothing of the batch has any effect then.
+    pub async fn run<A, E: Into<ApplyError>>(
+        self,
+        apply: impl Future<Output = Result<Vec<A>, E>>,
+        is_new: impl Fn(&A) -> Option<bool>,
+    ) -> Result<Vec<A>, ApplyError> {
+        let first = self.spans.first().cloned().unwrap_or_else(Span::none);
+        match apply.instrument(first).await {
+            Ok(applied) => {
+                self.applied(applied.iter().map(is_new));
+                Ok(applied)
+            }
+            Err(error) => {
+                let error = error.into();
+                self.failed(&error);
+                Err(error)
+            }
+        }
     }
 
-    /// The batch was applied; `new` says of each event whether it took effect now, or nothing if it was held back.
-    pub fn applied(self, new: impl IntoIterator<Item = Option<bool>>) {
+    fn applied(self, new: impl IntoIterator<Item = Option<bool>>) {
         let (mut inserted, mut skipped, mut held) = (0, 0, 0);
         for (position, new) in new.into_iter().enumerate() {
             match new {
@@ -63,8 +80,7 @@ impl Processing {
         BATCHES.record(self.began.elapsed().as_secs_f64(), &[KeyValue::new("group", self.group)]);
     }
 
-    /// Nothing of the batch has any effect.
-    pub fn failed(self, error: &ApplyError) {
+    fn failed(self, error: &ApplyError) {
         let reason = match error {
             ApplyError::Conflict(_) => "conflict",
             ApplyError::Unavailable(_) => "unavailable",

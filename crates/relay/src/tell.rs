@@ -41,7 +41,7 @@ pub(crate) fn sent(sender: &Sender<'_>, rows: &[PendingRow<'_>], outcome: &SendO
         if ack.is_some() {
             WAITS.record(waited.as_seconds_f64().max(0.0), &label);
         }
-        if !spans::on() || row.headers.is_empty() {
+        if !spans::sampled(&row.headers) {
             continue;
         }
         let event_id = row.event_id.to_string();

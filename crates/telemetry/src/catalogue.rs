@@ -1,5 +1,5 @@
-//! Every metric that a service of Brew has, by the name under which Prometheus sees it. `docs/telemetry.md`, the alerts
-//! and the dashboard are checked against this list, and this list against a scrape.
+//! Every metric that a service of Brew has, by the name under which Prometheus sees it. A test
+//! scrapes every one of them.
 
 /// What a metric is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use opentelemetry::{Context, global, trace::TraceContextExt};
+use opentelemetry::{
+    Context, global,
+    trace::{SpanContext, TraceContextExt},
+};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
@@ -19,28 +22,30 @@ pub fn of(span: &Span) -> BTreeMap<String, String> {
     inject(&span.context())
 }
 
-/// Makes `span` a child of the span that `carrier` names, and says whether it is one now. A missing or malformed
-/// context leaves it as it is: a root, or a child of the current span.
-pub fn set_parent(span: &Span, carrier: &BTreeMap<String, String>) -> bool {
+/// The headers of a trace context, in HTTP, gRPC, Kafka and the outbox.
+pub(crate) const NAMES: [&str; 2] = ["traceparent", "tracestate"];
+
+/// Makes `span` a child of the span that `carrier` names, and returns that one. A missing or malformed context leaves
+/// `span` as it is: a root, or a child of the current span.
+pub fn set_parent(span: &Span, carrier: &BTreeMap<String, String>) -> Option<SpanContext> {
     let context = extract(carrier);
-    if span.is_none() || !context.span().span_context().is_valid() {
-        return false;
+    let parent = context.span().span_context().clone();
+    if span.is_none() || !parent.is_valid() {
+        return None;
     }
     match span.set_parent(context) {
-        Ok(()) => true,
+        Ok(()) => Some(parent),
         Err(error) => {
             tracing::warn!(%error, "span keeps its own parent");
-            false
+            None
         }
     }
 }
 
 /// The context that `carrier` names; an invalid one if it names none.
 pub(crate) fn extract(carrier: &BTreeMap<String, String>) -> Context {
-    let carrier: HashMap<String, String> = ["traceparent", "tracestate"]
-        .into_iter()
-        .filter_map(|name| Some((name.to_owned(), carrier.get(name)?.clone())))
-        .collect();
+    let carrier: HashMap<String, String> =
+        NAMES.into_iter().filter_map(|name| Some((name.to_owned(), carrier.get(name)?.clone()))).collect();
     // Not into the current context: a malformed carrier must not leave the caller's span in its place.
     let empty = Context::new();
     global::get_text_map_propagator(|propagator| propagator.extract_with_context(&empty, &carrier))

@@ -126,7 +126,7 @@ fn status(headers: &HeaderMap) -> &'static str {
 /// The trace context in `headers`.
 #[must_use]
 pub fn carrier(headers: &HeaderMap) -> BTreeMap<String, String> {
-    ["traceparent", "tracestate"]
+    context::NAMES
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), headers.get(name)?.to_str().ok()?.to_owned())))
         .collect()
@@ -144,37 +144,37 @@ pub fn http_call(method: &'static str, template: &str, host: &str) -> Span {
     if !spans::on() {
         return Span::none();
     }
-    tracing::info_span!(
-        target: spans::TARGET,
-        "http",
-        otel.name = format!("{method} {template}"),
-        otel.kind = "client",
-        otel.status_code = Empty,
-        error.type = Empty,
-        http.request.method = method,
-        url.template = template,
-        server.address = host,
-        http.response.status_code = Empty,
-    )
+    let span = http("client", method, template);
+    span.record("url.template", template);
+    span.record("server.address", host);
+    span
 }
 
 /// A span for a call that this service answers over HTTP, in the trace of its caller. `route` is the path without ids.
 #[must_use]
 pub fn http_served(method: &str, route: &str, headers: &HeaderMap) -> Span {
-    let span = tracing::info_span!(
+    let span = http("server", method, route);
+    span.record("http.route", route);
+    span.record("url.scheme", "http");
+    context::set_parent(&span, &carrier(headers));
+    span
+}
+
+fn http(kind: &'static str, method: &str, path: &str) -> Span {
+    tracing::info_span!(
         target: spans::TARGET,
         "http",
-        otel.name = format!("{method} {route}"),
-        otel.kind = "server",
+        otel.name = format!("{method} {path}"),
+        otel.kind = kind,
         otel.status_code = Empty,
         error.type = Empty,
         http.request.method = method,
-        http.route = route,
-        url.scheme = "http",
         http.response.status_code = Empty,
-    );
-    context::set_parent(&span, &carrier(headers));
-    span
+        http.route = Empty,
+        server.address = Empty,
+        url.scheme = Empty,
+        url.template = Empty,
+    )
 }
 
 /// What an HTTP call came to. For a server only 5xx is a failure.

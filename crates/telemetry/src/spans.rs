@@ -1,4 +1,4 @@
-//! The spans of an order's trace, with their names and attributes (docs/telemetry.md): semantic conventions 1.44, where
+//! The spans of an order's trace, with their names and attributes: semantic conventions 1.44, where
 //! messaging is still in development. A span is made only where it belongs to a trace that is sent somewhere.
 
 use std::{
@@ -79,12 +79,12 @@ pub fn create(topic: &str, key: &str, event_id: &str, parent: &BTreeMap<String, 
         messaging.message.conversation_id = key,
     );
     let current = Span::current().context().span().span_context().clone();
-    if context::set_parent(&span, parent) {
-        let other = context::extract(parent).span().span_context().clone();
-        // Where it is written in another trace, as when an order is cancelled by a later call.
-        if current.is_valid() && current.trace_id() != other.trace_id() {
-            span.add_link(current);
-        }
+    // Where it is written in another trace, as when an order is cancelled by a later call.
+    if let Some(parent) = context::set_parent(&span, parent)
+        && current.is_valid()
+        && current.trace_id() != parent.trace_id()
+    {
+        span.add_link(current);
     }
     span
 }
@@ -120,14 +120,14 @@ pub fn process(group: &str, message: Message<'_>, created: &BTreeMap<String, Str
         messaging.operation.type = "process",
         messaging.consumer.group.name = group,
         messaging.destination.name = message.topic,
-        messaging.destination.partition.id = message.partition.unwrap_or(-1).to_string(),
+        messaging.destination.partition.id = message.partition.map(|partition| partition.to_string()),
         messaging.kafka.offset = message.offset,
         messaging.message.id = message.event_id,
         messaging.kafka.message.key = message.key,
         brew.message.duplicate = Empty,
     );
-    if context::set_parent(&span, created) {
-        span.add_link(context::extract(created).span().span_context().clone());
+    if let Some(created) = context::set_parent(&span, created) {
+        span.add_link(created);
     }
     span
 }
@@ -157,12 +157,15 @@ pub struct Send<'a> {
     pub error: Option<&'static str>,
 }
 
-/// Tells of a record that was sent between `began` and now. Nothing, if its trace is not sampled.
+/// Whether spans are sent and `carrier` names a trace that is sampled; looks at the flags alone.
+#[must_use]
+pub fn sampled(carrier: &BTreeMap<String, String>) -> bool {
+    let flag = |parent: &String| parent.as_bytes().last().is_some_and(|flags| (flags & 1) == 1);
+    on() && carrier.get("traceparent").is_some_and(flag)
+}
+
+/// Tells of a record that was sent between `began` and now; its trace is [`sampled`].
 pub fn send(send: &Send<'_>, began: SystemTime) {
-    let sampled = |parent: &String| parent.as_bytes().last().is_some_and(|flags| (flags & 1) == 1);
-    if !on() || !send.created.get("traceparent").is_some_and(sampled) {
-        return;
-    }
     let parent = context::extract(send.created);
     let created = parent.span().span_context().clone();
     if !created.is_valid() {
@@ -188,19 +191,17 @@ pub fn send(send: &Send<'_>, began: SystemTime) {
         attributes.push(KeyValue::new("messaging.destination.partition.id", text(&partition.to_string())));
         attributes.push(KeyValue::new("messaging.kafka.offset", offset));
     }
+    attributes.extend(send.error.map(|error| KeyValue::new("error.type", error)));
     let tracer = global::tracer("brew");
-    let mut builder = tracer
+    let builder = tracer
         .span_builder(format!("send {}", message.topic))
         .with_kind(SpanKind::Client)
         .with_start_time(began)
-        .with_links(vec![Link::with_context(created)]);
+        .with_links(vec![Link::with_context(created)])
+        .with_attributes(attributes);
+    let mut span = tracer.build_with_context(builder, &parent);
     if let Some(error) = send.error {
-        attributes.push(KeyValue::new("error.type", error));
-        builder = builder.with_attributes(attributes);
-        let mut span = tracer.build_with_context(builder, &parent);
         span.set_status(Status::error(error));
-        span.end();
-    } else {
-        tracer.build_with_context(builder.with_attributes(attributes), &parent).end();
     }
+    span.end();
 }

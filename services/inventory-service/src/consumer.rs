@@ -10,7 +10,6 @@ use runtime::{
     seeded::{Bug, seeded},
 };
 use sea_orm::DatabaseConnection;
-use tracing::Instrument;
 
 use crate::{Error, app::apply_orders};
 
@@ -32,15 +31,7 @@ pub(crate) async fn apply(
         .iter()
         .map(|one| (Arrival::new(&one.envelope, &one.first_place, aggregates_wait), &one.event))
         .collect();
-    let accepted = match apply_orders(&db, NAME, &topic, &events).instrument(processing.span()).await {
-        Ok(accepted) => accepted,
-        Err(error) => {
-            let error = ApplyError::from(error);
-            processing.failed(&error);
-            return Err(error);
-        }
-    };
-    processing.applied(accepted.iter().map(Accepted::is_new));
+    let accepted = processing.run(apply_orders(&db, NAME, &topic, &events), Accepted::is_new).await?;
     crash_if_armed(CrashPoint::AfterCommitBeforeOffset, || {
         format!("{} event(s) took effect, no offset is committed", batch.len())
     });

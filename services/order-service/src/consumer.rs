@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use inbox::{Accepted, Arrival};
-use messaging::{ApplyError, Delivery, HeldBack, Processing, Received, Tally};
+use messaging::{ApplyError, Delivery, HeldBack, Processing, Received};
 use outbox::Wake;
 use runtime::fault::{CrashPoint, crash_if_armed};
 use sea_orm::DatabaseConnection;
-use tracing::Instrument;
 
 use crate::{Error, app::apply_answers};
 
@@ -18,7 +17,6 @@ pub(crate) async fn apply(
     db: DatabaseConnection,
     topic: String,
     aggregates_wait: bool,
-    tally: Arc<Tally>,
     wake: Wake,
     mut batch: Vec<Arc<Delivery>>,
 ) -> Result<Vec<HeldBack>, ApplyError> {
@@ -27,20 +25,11 @@ pub(crate) async fn apply(
         .iter()
         .map(|one| (Arrival::new(&one.envelope, &one.first_place, aggregates_wait), &one.event))
         .collect();
-    let accepted = match apply_answers(&db, NAME, &topic, &events).instrument(processing.span()).await {
-        Ok(accepted) => accepted,
-        Err(error) => {
-            let error = ApplyError::from(error);
-            processing.failed(&error);
-            return Err(error);
-        }
-    };
-    processing.applied(accepted.iter().map(Accepted::is_new));
+    let accepted = processing.run(apply_answers(&db, NAME, &topic, &events), Accepted::is_new).await?;
     crash_if_armed(CrashPoint::AfterCommitBeforeOffset, || {
         format!("{} event(s) took effect, no offset is committed", batch.len())
     });
     wake.wake();
-    tally.applied(&batch, accepted.iter().map(Accepted::is_new), false);
     Ok(HeldBack::of(accepted.iter().map(Accepted::waits)))
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use messaging::{ConsumeMode, Consumer, Delivery, Tally, retention_asker, wait_for_topics};
+use messaging::{ConsumeMode, Consumer, Delivery, retention_asker, wait_for_topics};
 use outbox::Wake;
 use proto::order::v1::order_service_server::OrderServiceServer;
 use relay::{Mode, Setup, Source, Target};
@@ -141,11 +141,10 @@ async fn background(
         };
         wait_for_topics(&settings.kafka, &settings.consumer, told, &shutdown).await;
         let consumer = Consumer::new(&settings.kafka, &settings.consumer, NAME)?;
-        let tally = Arc::new(Tally::default());
         let apply = |batch: Vec<Arc<Delivery>>| {
             let topic = settings.topics.orders.clone();
             let waits = settings.consumer.dead_letter_aggregates_wait;
-            consumer::apply(db.clone(), topic, waits, Arc::clone(&tally), wake.clone(), batch)
+            consumer::apply(db.clone(), topic, waits, wake.clone(), batch)
         };
         let gave_up = |record| consumer::gave_up(db.clone(), record);
         consumer.run(Delivery::decode, apply, gave_up, ConsumeMode::Forever, shutdown).await?;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use inbox::{Accepted, Arrival};
-use messaging::{ApplyError, Delivery, HeldBack, Processing, Received, Tally};
+use messaging::{ApplyError, Delivery, HeldBack, Processing, Received};
 use runtime::fault::{CrashPoint, crash_if_armed};
 use sea_orm::DatabaseConnection;
-use tracing::Instrument;
 
 use crate::{Error, app::apply_orders};
 
@@ -16,7 +15,6 @@ pub(crate) const NAME: &str = "payment-service";
 pub(crate) async fn apply(
     db: DatabaseConnection,
     aggregates_wait: bool,
-    tally: Arc<Tally>,
     mut batch: Vec<Arc<Delivery>>,
 ) -> Result<Vec<HeldBack>, ApplyError> {
     let processing = Processing::begin(NAME, &mut batch);
@@ -24,19 +22,10 @@ pub(crate) async fn apply(
         .iter()
         .map(|one| (Arrival::new(&one.envelope, &one.first_place, aggregates_wait), &one.event))
         .collect();
-    let accepted = match apply_orders(&db, NAME, &events).instrument(processing.span()).await {
-        Ok(accepted) => accepted,
-        Err(error) => {
-            let error = ApplyError::from(error);
-            processing.failed(&error);
-            return Err(error);
-        }
-    };
-    processing.applied(accepted.iter().map(Accepted::is_new));
+    let accepted = processing.run(apply_orders(&db, NAME, &events), Accepted::is_new).await?;
     crash_if_armed(CrashPoint::AfterCommitBeforeOffset, || {
         format!("{} event(s) took effect, no offset is committed", batch.len())
     });
-    tally.applied(&batch, accepted.iter().map(Accepted::is_new), false);
     Ok(HeldBack::of(accepted.iter().map(Accepted::waits)))
 }
 

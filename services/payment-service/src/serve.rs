@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use messaging::{ConsumeMode, Consumer, Delivery, Tally, retention_asker, wait_for_topics};
+use messaging::{ConsumeMode, Consumer, Delivery, retention_asker, wait_for_topics};
 use outbox::Wake;
 use proto::payment::v1::payment_service_server::PaymentServiceServer;
 use runtime::{Health, Supervisor, serve_admin};
@@ -68,10 +68,8 @@ pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<()
         };
         wait_for_topics(&settings.kafka, &settings.consumer, told, &shutdown).await;
         let consumer = Consumer::new(&settings.kafka, &settings.consumer, NAME)?;
-        let tally = Arc::new(Tally::default());
         let waits = settings.consumer.dead_letter_aggregates_wait;
-        let apply =
-            |batch: Vec<Arc<Delivery>>| consumer::apply(pool.clone(), waits, Arc::clone(&tally), batch);
+        let apply = |batch: Vec<Arc<Delivery>>| consumer::apply(pool.clone(), waits, batch);
         let gave_up = |record| consumer::gave_up(pool.clone(), record);
         consumer.run(Delivery::decode, apply, gave_up, ConsumeMode::Forever, shutdown).await?;
         Ok::<(), messaging::Error>(())

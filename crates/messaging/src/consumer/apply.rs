@@ -117,7 +117,6 @@ impl Ends<'_> {
         H: Future<Output = Result<(), ApplyError>>,
     {
         self.dead.write(&[(record, reason)], self.shutdown).await?;
-        self.source.count_dead(1);
         let Some(gave_up) = gave_up else { return Ok(false) };
         for delay in backoff() {
             let Err(error) = gave_up(record.clone()).await else { return Ok(false) };
@@ -137,7 +136,6 @@ impl Ends<'_> {
             .collect();
         if !waiting.is_empty() {
             self.dead.write(&waiting, self.shutdown).await?;
-            self.source.count_dead(waiting.len());
         }
         Ok(waiting.len() as u64)
     }

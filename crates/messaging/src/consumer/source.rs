@@ -2,24 +2,20 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, LazyLock},
+    sync::Arc,
     time::Duration,
 };
 
-use opentelemetry::{KeyValue, metrics::Counter};
 use rdkafka::{
     Offset,
     consumer::{CommitMode, Consumer as _, StreamConsumer},
     error::KafkaError,
 };
-use telemetry::{catalogue, metrics};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Error, KafkaOptions, Received};
 
 use super::{ConsumeMode, ConsumerOptions};
-
-static DEAD: LazyLock<Counter<u64>> = LazyLock::new(|| metrics::counter(&catalogue::CONSUMER_DEAD));
 
 /// How often a consumer that runs until idle looks whether it is.
 const IDLE_CHECK: Duration = Duration::from_millis(200);
@@ -137,11 +133,6 @@ impl Source {
                 tracing::debug!(%error, topic, partition, "not committed: another member has the partition");
             }
         }
-    }
-
-    /// So many records have become dead letters.
-    pub(super) fn count_dead(&self, records: usize) {
-        DEAD.add(records as u64, &[KeyValue::new("group", self.options.group.clone())]);
     }
 
     /// Commits once more and waits for it, then leaves the group.

@@ -1,0 +1,37 @@
+//! What Prometheus reads.
+
+use opentelemetry::KeyValue;
+use telemetry::{
+    catalogue::{ALL, Kind, Metric},
+    metrics,
+};
+
+/// Gives `metric` a value, with each of its labels.
+fn record(metric: &Metric) {
+    let labels: Vec<KeyValue> = metric.labels.iter().map(|label| KeyValue::new(*label, "some")).collect();
+    match metric.kind {
+        Kind::Counter => metrics::counter(metric).add(1, &labels),
+        Kind::Gauge => metrics::gauge(metric).record(1.0, &labels),
+        Kind::Histogram => metrics::seconds(metric).record(1.0, &labels),
+    }
+}
+
+#[tokio::test]
+async fn every_metric_of_the_catalogue_is_scraped_under_its_name_with_its_kind_and_labels() {
+    let _guard = telemetry::init("tester").unwrap();
+    for metric in &ALL {
+        record(metric);
+    }
+    let text = metrics::text().unwrap();
+    for Metric { name, kind, help, labels } in &ALL {
+        let kind = format!("{kind:?}").to_lowercase();
+        assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name} is no {kind} in\n{text}");
+        assert!(text.contains(&format!("# HELP {name} {help}\n")), "{name}");
+        assert_eq!(kind == "counter", name.ends_with("_total"), "{name}");
+        let sample = text.lines().find(|line| {
+            line.starts_with(*name) && labels.iter().all(|label| line.contains(&format!("{label}=\"some\"")))
+        });
+        assert!(sample.is_some(), "{name} has not its labels in\n{text}");
+    }
+    assert!(text.contains("\nprocess_resident_memory_bytes "), "{text}");
+}
