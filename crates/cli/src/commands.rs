@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::{
-    bench, demo, dlq, dual_write, end_offsets, lab, load, local, order, outbox, shop, stock, verify,
+    bench, demo, dlq, dual_write, end_offsets, lab, load, local, order, outbox, shop, stock, trace, verify,
 };
 
 /// Brew at a terminal: orders, stock, outboxes, local infrastructure, the lab, the demo, the storm and the check of
@@ -22,6 +22,10 @@ pub(crate) struct Args {
 enum Command {
     /// Place, show, watch, list and cancel orders.
     Order(order::OrderArgs),
+    /// One order's way through all services, as Jaeger has it.
+    Trace(trace::Args),
+    /// A shop with Jaeger, one order, and its trace; ends with the check of its shape.
+    TraceDemo(trace::DemoArgs),
     /// Show what is on the shelf, or put more there.
     Stock(stock::StockArgs),
     /// Look at the services' outboxes.
@@ -63,6 +67,8 @@ enum Command {
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Order(args) => order::run(args).await,
+        Command::Trace(args) => trace::run(args).await,
+        Command::TraceDemo(args) => trace::demo(args).await,
         Command::Stock(args) => stock::run(args).await,
         Command::Outbox(command) => outbox::run(command).await,
         Command::Dlq(command) => dlq::run(command).await,

@@ -9,9 +9,16 @@ use proto::order::v1::{
     WatchOrderRequest, order_service_client::OrderServiceClient,
 };
 use serde_json::{Value as Json, json};
-use tonic::transport::Channel;
+use telemetry::rpc::{TRACE_ID, Traced};
+use tonic::transport::{Channel, Endpoint};
 
-use crate::output::{line, table};
+use crate::{
+    output::{line, note, table},
+    trace,
+};
+
+/// order-service, in the trace of whoever calls.
+pub(crate) type Client = OrderServiceClient<Traced<Channel>>;
 
 #[derive(Args)]
 pub(crate) struct OrderArgs {
@@ -27,7 +34,8 @@ pub(crate) struct OrderArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Place an order; prints its id. Example: brew order place latte=2 croissant=1
+    /// Place an order; prints its id and, if it is traced, where its trace is. Example: brew order place latte=2
+    /// croissant=1
     Place {
         /// What and how many: SKU=QUANTITY, or SKU for one.
         #[arg(required = true)]
@@ -41,6 +49,8 @@ enum Command {
         /// Names this order: the same key again gives the same order back. A new one if not given.
         #[arg(long)]
         key: Option<String>,
+        #[command(flatten)]
+        jaeger: trace::Jaeger,
     },
     /// Show an order.
     Get {
@@ -68,18 +78,36 @@ enum Command {
     },
 }
 
+/// A connection to order-service at `address`, `http://host:port`.
+pub(crate) async fn connect(address: &str) -> anyhow::Result<Client> {
+    let channel = Endpoint::from_shared(address.to_owned())?.connect().await?;
+    Ok(OrderServiceClient::new(Traced(channel)))
+}
+
 pub(crate) async fn run(args: OrderArgs) -> anyhow::Result<ExitCode> {
-    let mut client = OrderServiceClient::connect(args.order_service.clone()).await.with_context(|| {
+    // Of each call, where OTEL_EXPORTER_OTLP_ENDPOINT says that they are wanted.
+    let traces = telemetry::init_traces("brew")?;
+    let called = call(args).await;
+    tokio::task::spawn_blocking(|| traces.finish()).await?;
+    called.map(|()| ExitCode::SUCCESS)
+}
+
+async fn call(args: OrderArgs) -> anyhow::Result<()> {
+    let mut client = connect(&args.order_service).await.with_context(|| {
         format!("order-service does not answer at {} (--order-service)", args.order_service)
     })?;
     match args.command {
-        Command::Place { lines, customer, token, key } => {
+        Command::Place { lines, customer, token, key, jaeger } => {
             let idempotency_key = key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
             let lines = lines.iter().map(|text| order_line(text)).collect::<anyhow::Result<_>>()?;
             let request = PlaceOrderRequest { customer, lines, idempotency_key, payment_token: token };
-            let placed = client.place_order(request).await.map_err(said)?.into_inner();
-            let order = placed.order.context("an answer without an order")?;
+            let placed = client.place_order(request).await.map_err(said)?;
+            let trace = placed.metadata().get(TRACE_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+            let order = placed.into_inner().order.context("an answer without an order")?;
             line(if args.json { pretty(&as_json(&order)) } else { order.order_id });
+            if let Some(id) = trace {
+                note(format_args!("trace: {}", jaeger.link(&id)));
+            }
         }
         Command::Get { order_id } => {
             let found = client.get_order(GetOrderRequest { order_id }).await.map_err(said)?.into_inner();
@@ -101,10 +129,10 @@ pub(crate) async fn run(args: OrderArgs) -> anyhow::Result<ExitCode> {
             show_one(&cancelled.order.context("an answer without an order")?, args.json);
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-async fn watch(client: &mut OrderServiceClient<Channel>, order_id: String, json: bool) -> anyhow::Result<()> {
+async fn watch(client: &mut Client, order_id: String, json: bool) -> anyhow::Result<()> {
     let mut changes = client.watch_order(WatchOrderRequest { order_id }).await.map_err(said)?.into_inner();
     while let Some(change) = changes.message().await.map_err(said)? {
         let order = change.order.context("a change without an order")?;

@@ -58,11 +58,10 @@ fn inject(context: &Context) -> BTreeMap<String, String> {
     carrier.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// The current trace's id in hexadecimal, if there is a trace.
+/// The current trace's id in hexadecimal, if the trace is sent somewhere.
 #[must_use]
-pub fn trace_id() -> Option<String> {
+pub fn sent_trace_id() -> Option<String> {
     let context = Span::current().context();
     let span = context.span();
-    let id = span.span_context().trace_id();
-    span.span_context().is_valid().then(|| id.to_string())
+    span.span_context().is_sampled().then(|| span.span_context().trace_id().to_string())
 }

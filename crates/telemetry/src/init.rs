@@ -12,9 +12,10 @@ use opentelemetry_sdk::{
     propagation::TraceContextPropagator,
     trace::{Sampler, SdkTracerProvider},
 };
-use tracing::level_filters::LevelFilter;
+use tracing::{Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
-    EnvFilter, Layer, Registry, filter::Targets, layer::SubscriberExt, util::SubscriberInitExt,
+    EnvFilter, Layer, Registry, filter::Targets, layer::SubscriberExt, registry::LookupSpan,
+    util::SubscriberInitExt,
 };
 use uuid::Uuid;
 
@@ -71,6 +72,27 @@ pub fn init(service: &'static str) -> Result<Guard, Error> {
     let build = [KeyValue::new("service", service), KeyValue::new("version", env!("CARGO_PKG_VERSION"))];
     metrics::gauge(&catalogue::BUILD_INFO).record(1.0, &build);
 
+    let provider = provider(resource)?;
+    let filter = match env::var("RUST_LOG") {
+        Ok(text) => EnvFilter::try_new(text)?,
+        Err(_) => EnvFilter::new("info,sqlx=warn,sea_orm=warn,sea_orm_migration=warn"),
+    };
+    tracing_subscriber::registry().with(logs().with_filter(filter)).with(spans_of(&provider)).try_init()?;
+    Ok(Guard(provider))
+}
+
+/// Starts traces alone, as [`init`] does, for a program that logs nothing and whose metrics nobody scrapes.
+///
+/// # Errors
+/// As [`init`].
+pub fn init_traces(service: &'static str) -> Result<Guard, Error> {
+    global::set_text_map_propagator(TraceContextPropagator::new());
+    let provider = provider(resource(service))?;
+    tracing_subscriber::registry().with(spans_of(&provider)).try_init()?;
+    Ok(Guard(provider))
+}
+
+fn provider(resource: Resource) -> Result<SdkTracerProvider, Error> {
     let provider = SdkTracerProvider::builder().with_resource(resource);
     let provider = match exporter()? {
         Some(exporter) => {
@@ -80,28 +102,22 @@ pub fn init(service: &'static str) -> Result<Guard, Error> {
         }
         None => provider.with_sampler(Sampler::AlwaysOff).build(),
     };
-    let tracer = provider.tracer("brew");
     global::set_tracer_provider(provider.clone());
+    Ok(provider)
+}
 
-    let filter = match env::var("RUST_LOG") {
-        Ok(text) => EnvFilter::try_new(text)?,
-        Err(_) => EnvFilter::new("info,sqlx=warn,sea_orm=warn,sea_orm_migration=warn"),
-    };
-    // Spans do not depend on which logs are wanted.
-    let ours = Targets::new().with_target(spans::TARGET, LevelFilter::INFO);
-    tracing_subscriber::registry()
-        .with(logs().with_filter(filter))
-        .with(
-            tracing_opentelemetry::layer()
-                .with_tracer(tracer)
-                .with_location(false)
-                .with_target(false)
-                .with_threads(false)
-                .with_tracked_inactivity(false)
-                .with_filter(ours),
-        )
-        .try_init()?;
-    Ok(Guard(provider))
+/// Our spans, whichever logs are wanted.
+fn spans_of<S>(provider: &SdkTracerProvider) -> impl Layer<S> + use<S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    tracing_opentelemetry::layer()
+        .with_tracer(provider.tracer("brew"))
+        .with_location(false)
+        .with_target(false)
+        .with_threads(false)
+        .with_tracked_inactivity(false)
+        .with_filter(Targets::new().with_target(spans::TARGET, LevelFilter::INFO))
 }
 
 fn resource(service: &'static str) -> Resource {

@@ -17,7 +17,7 @@ use tracing::{Instrument, Span, field::Empty};
 
 use crate::{catalogue, context, metrics, spans};
 
-/// The response header in which a caller finds the trace.
+/// The response header in which a caller finds the trace's id, if the trace is sampled.
 pub const TRACE_ID: &str = "trace-id";
 
 static CALLS: LazyLock<Histogram<f64>> = LazyLock::new(|| metrics::seconds(&catalogue::RPC_SERVER));
@@ -55,22 +55,11 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let method = request.uri().path().trim_start_matches('/').to_owned();
+        let method = method(&request);
         if method.starts_with("grpc.") {
             return Box::pin(self.inner.call(request));
         }
-        let span = tracing::info_span!(
-            target: spans::TARGET,
-            "rpc",
-            otel.name = method,
-            otel.kind = "server",
-            otel.status_code = Empty,
-            error.type = Empty,
-            rpc.system.name = "grpc",
-            rpc.method = method,
-            rpc.response.status_code = Empty,
-            brew.order.id = Empty,
-        );
+        let span = rpc("server", &method);
         context::set_parent(&span, &carrier(request.headers()));
         let called = span.in_scope(|| self.inner.call(request));
         let began = Instant::now();
@@ -89,13 +78,76 @@ where
             let labels =
                 [KeyValue::new("rpc_method", method), KeyValue::new("rpc_response_status_code", code)];
             CALLS.record(began.elapsed().as_secs_f64(), &labels);
-            if let Some(id) = context::trace_id().and_then(|id| HeaderValue::from_str(&id).ok()) {
+            if let Some(id) = context::sent_trace_id().and_then(|id| HeaderValue::from_str(&id).ok()) {
                 response.headers_mut().insert(HeaderName::from_static(TRACE_ID), id);
             }
             Ok(response)
         };
         Box::pin(answer.instrument(span))
     }
+}
+
+/// A client's channel with a span for each call, whose context goes along; as the channel is where spans are sent
+/// nowhere.
+#[derive(Debug, Clone)]
+pub struct Traced<S>(pub S);
+
+impl<S, B, R> Service<Request<B>> for Traced<S>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        if !spans::on() {
+            return Box::pin(self.0.call(request));
+        }
+        let span = rpc("client", &method(&request));
+        for (name, value) in context::of(&span) {
+            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                request.headers_mut().insert(name, value);
+            }
+        }
+        let called = span.in_scope(|| self.0.call(request));
+        let ended = span.clone();
+        let answer = async move {
+            let response = called.await.inspect_err(|_| spans::failed(&ended, "transport"))?;
+            let code = status(response.headers());
+            ended.record("rpc.response.status_code", code);
+            if code != "OK" {
+                spans::failed(&ended, code);
+            }
+            Ok(response)
+        };
+        Box::pin(answer.instrument(span))
+    }
+}
+
+/// `package.Service/Method`.
+fn method<B>(request: &Request<B>) -> String {
+    request.uri().path().trim_start_matches('/').to_owned()
+}
+
+fn rpc(kind: &'static str, method: &str) -> Span {
+    tracing::info_span!(
+        target: spans::TARGET,
+        "rpc",
+        otel.name = method,
+        otel.kind = kind,
+        otel.status_code = Empty,
+        error.type = Empty,
+        rpc.system.name = "grpc",
+        rpc.method = method,
+        rpc.response.status_code = Empty,
+        brew.order.id = Empty,
+    )
 }
 
 /// The code of an answer that has ended already, as those do that fail; others are well so far.

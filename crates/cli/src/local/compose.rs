@@ -8,7 +8,7 @@ use crate::output::note;
 
 use super::{
     process::{free_port, runs},
-    state::{KafkaKind, PostgresKind, Profile, State},
+    state::{Profile, State},
 };
 
 /// Whether Docker can be used here; if not, why.
@@ -25,14 +25,23 @@ pub(crate) async fn usable() -> Result<(), String> {
     Ok(())
 }
 
-/// Starts one service on a free port, waits until it is healthy, and returns the port.
-pub(crate) async fn up(profile: &Profile, service: &str, port_variable: &str) -> anyhow::Result<u16> {
-    let port = match published(profile, service).await {
-        Some(port) => port,
-        None => free_port()?,
-    };
+/// Starts one service, waits until it is healthy, and returns its ports outside, for each of `ports`: the port inside
+/// and the variable that takes the one outside. A port that it has already stays, others are free ones.
+pub(crate) async fn up<const N: usize>(
+    profile: &Profile,
+    service: &str,
+    ports: [(&str, &str); N],
+) -> anyhow::Result<[u16; N]> {
+    let mut outside = [0; N];
+    for (port, (inside, _)) in outside.iter_mut().zip(ports) {
+        *port = match published(profile, service, inside).await {
+            Some(port) => port,
+            None => free_port()?,
+        };
+    }
+    let variables = ports.iter().zip(outside).map(|((_, variable), port)| (*variable, port.to_string()));
     let output = docker(profile, &["up", "--detach", "--wait", service])
-        .env(port_variable, port.to_string())
+        .envs(variables)
         .output()
         .await
         .context("run docker compose")?;
@@ -42,7 +51,7 @@ pub(crate) async fn up(profile: &Profile, service: &str, port_variable: &str) ->
         let _best_effort = docker(profile, &["rm", "--stop", "--force", "--volumes", service]).output().await;
         bail!("docker compose up {service} failed");
     }
-    Ok(port)
+    Ok(outside)
 }
 
 /// Stops one service; its volume stays.
@@ -56,10 +65,7 @@ pub(crate) async fn stop(profile: &Profile, service: &str) -> anyhow::Result<()>
 
 /// Deletes containers and volumes, if there are any.
 pub(crate) async fn delete(profile: &Profile, state: &State) -> anyhow::Result<()> {
-    let postgres =
-        state.postgres.as_ref().is_some_and(|postgres| matches!(postgres.how, PostgresKind::Compose));
-    let kafka = state.kafka.as_ref().is_some_and(|kafka| matches!(kafka.how, KafkaKind::Compose));
-    if postgres || kafka {
+    if state.in_docker() {
         let output = docker(profile, &["down", "--volumes"]).output().await.context("run docker compose")?;
         if !output.status.success() {
             bail!("docker compose down --volumes failed");
@@ -68,9 +74,8 @@ pub(crate) async fn delete(profile: &Profile, state: &State) -> anyhow::Result<(
     Ok(())
 }
 
-/// The port of a service that runs already.
-async fn published(profile: &Profile, service: &str) -> Option<u16> {
-    let inside = if service == "postgres" { "5432" } else { "9094" };
+/// The port outside of a service that runs already.
+async fn published(profile: &Profile, service: &str, inside: &str) -> Option<u16> {
     let output = docker(profile, &["port", service, inside]).output().await.ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     text.trim().rsplit(':').next()?.parse().ok().filter(|port| *port != 0)

@@ -79,7 +79,7 @@ pub(crate) async fn clear(kafka: &Kafka) -> anyhow::Result<()> {
 
 async fn in_docker(profile: &Profile) -> anyhow::Result<Kafka> {
     note("kafka: docker compose up ...");
-    let port = compose::up(profile, "kafka", "BREW_KAFKA_PORT").await?;
+    let [port] = compose::up(profile, "kafka", [("9094", "BREW_KAFKA_PORT")]).await?;
     let brokers = format!("127.0.0.1:{port}");
     Ok(Kafka { brokers, what: "Apache Kafka in Docker".to_owned(), how: KafkaKind::Compose })
 }

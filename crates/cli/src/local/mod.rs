@@ -3,6 +3,7 @@
 
 mod broker;
 mod compose;
+mod jaeger;
 mod jars;
 mod kafka;
 mod postgres;
@@ -26,6 +27,8 @@ pub(crate) enum Command {
     ///
     /// Kafka: KAFKA_BROKERS if set, else Docker, else Apache Kafka's jars (Java 17 and Maven), else an embedded
     /// broker.
+    ///
+    /// Jaeger (--jaeger): JAEGER_URL with OTEL_EXPORTER_OTLP_ENDPOINT if set, else Docker.
     ///
     /// BREW_POSTGRES=compose|system and BREW_KAFKA=compose|jars|embedded choose by hand. Behind a proxy,
     /// BREW_KAFKA_ADVERTISED=host:port is where a broker from jars sends its clients.
@@ -75,6 +78,10 @@ pub(crate) async fn up(profile: &Profile) -> anyhow::Result<State> {
         state.kafka = Some(kafka::start(profile, &docker).await?);
         state.save(profile)?;
     }
+    if profile.jaeger {
+        state.jaeger = Some(jaeger::start(profile, &docker).await?);
+        state.save(profile)?;
+    }
     for text in state.describe() {
         note(text);
     }
@@ -87,6 +94,9 @@ pub(crate) async fn down(profile: &Profile) -> anyhow::Result<()> {
         note("nothing runs");
         return Ok(());
     };
+    if let Some(jaeger) = &state.jaeger {
+        jaeger::stop(profile, jaeger).await?;
+    }
     if let Some(kafka) = &state.kafka {
         kafka::stop(profile, kafka).await?;
     }
@@ -113,6 +123,9 @@ pub(crate) async fn reset(profile: &Profile) -> anyhow::Result<()> {
 /// Stops what `up` started and deletes its data. Servers that were given stay as they are.
 pub(crate) async fn discard(profile: &Profile) -> anyhow::Result<()> {
     if let Some(state) = State::load(profile)? {
+        if let Some(jaeger) = &state.jaeger {
+            jaeger::stop(profile, jaeger).await?;
+        }
         if let Some(kafka) = &state.kafka {
             kafka::stop(profile, kafka).await?;
         }

@@ -79,7 +79,7 @@ pub(crate) fn delete(postgres: &Postgres) -> anyhow::Result<()> {
 
 async fn in_docker(profile: &Profile) -> anyhow::Result<Postgres> {
     note("postgres: docker compose up ...");
-    let port = compose::up(profile, "postgres", "BREW_POSTGRES_PORT").await?;
+    let [port] = compose::up(profile, "postgres", [("5432", "BREW_POSTGRES_PORT")]).await?;
     let url = format!("postgres://{USER}:{USER}@127.0.0.1:{port}/postgres");
     Ok(Postgres { url, what: "PostgreSQL in Docker".to_owned(), how: PostgresKind::Compose })
 }

@@ -17,6 +17,9 @@ pub(crate) struct Profile {
     /// Give up durability for speed; for tests.
     #[arg(long)]
     pub(crate) fast: bool,
+    /// Jaeger, too: the one that JAEGER_URL and OTEL_EXPORTER_OTLP_ENDPOINT name, else one in Docker.
+    #[arg(long)]
+    pub(crate) jaeger: bool,
     /// For measuring: with more memory, code compiled as far as it goes, and no checkpoint in between.
     #[arg(skip)]
     pub(crate) measured: bool,
@@ -24,7 +27,7 @@ pub(crate) struct Profile {
 
 impl Profile {
     pub(crate) fn named(name: &str) -> Self {
-        Self { profile: name.to_owned(), fast: false, measured: false }
+        Self { profile: name.to_owned(), fast: false, jaeger: false, measured: false }
     }
 
     /// The one folder with this set's state.
@@ -46,6 +49,8 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) struct State {
     pub(crate) postgres: Option<Postgres>,
     pub(crate) kafka: Option<Kafka>,
+    #[serde(default)]
+    pub(crate) jaeger: Option<Jaeger>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -75,6 +80,29 @@ pub(crate) enum KafkaKind {
     Given,
     Compose,
     Process(Process),
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Jaeger {
+    /// Of its web page and query API.
+    pub(crate) url: String,
+    /// Where it takes spans, by OTLP over gRPC.
+    pub(crate) otlp: String,
+    pub(crate) what: String,
+    pub(crate) how: JaegerKind,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) enum JaegerKind {
+    Given,
+    Compose,
+}
+
+impl Jaeger {
+    /// The environment of who sends spans and of who looks for them.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 2] {
+        [("OTEL_EXPORTER_OTLP_ENDPOINT", self.otlp.clone()), ("JAEGER_URL", self.url.clone())]
+    }
 }
 
 impl State {
@@ -108,6 +136,17 @@ impl State {
 
     pub(crate) fn brokers(&self) -> anyhow::Result<&str> {
         Ok(&self.kafka.as_ref().context("Kafka does not run; `make up` starts it")?.brokers)
+    }
+
+    pub(crate) fn jaeger(&self) -> anyhow::Result<&Jaeger> {
+        self.jaeger.as_ref().context("Jaeger does not run; `brew local up --jaeger` starts it")
+    }
+
+    /// Whether anything is in Docker.
+    pub(crate) fn in_docker(&self) -> bool {
+        self.postgres.as_ref().is_some_and(|postgres| matches!(postgres.how, PostgresKind::Compose))
+            || self.kafka.as_ref().is_some_and(|kafka| matches!(kafka.how, KafkaKind::Compose))
+            || self.jaeger.as_ref().is_some_and(|jaeger| matches!(jaeger.how, JaegerKind::Compose))
     }
 
     pub(crate) fn postgres_runs(&self) -> bool {
@@ -160,7 +199,8 @@ impl State {
             };
             describe("kafka", kafka.brokers.clone(), &kafka.what, alive)
         });
-        postgres.into_iter().chain(kafka).collect()
+        let jaeger = self.jaeger.as_ref().map(|jaeger| describe("jaeger", jaeger.url.clone(), &jaeger.what, true));
+        postgres.into_iter().chain(kafka).chain(jaeger).collect()
     }
 }
 

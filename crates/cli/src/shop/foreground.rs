@@ -23,6 +23,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let shop = open(&state, args.misbehave).await?;
     line(format_args!("export BREW_ORDER_SERVICE=http://{}", shop.orders));
     line(format_args!("export BREW_INVENTORY_SERVICE=http://{}", shop.inventory));
+    for (name, value) in state.jaeger.iter().flat_map(|jaeger| jaeger.variables()) {
+        line(format_args!("export {name}={value}"));
+    }
     note("the shop is open; Ctrl-C closes it");
     tokio::signal::ctrl_c().await?;
     note("closing ...");

@@ -4,11 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use proto::order::v1::{
-    OrderLine, OrderStatus, PlaceOrderRequest, WatchOrderRequest, order_service_client::OrderServiceClient,
+    OrderLine, OrderStatus, PlaceOrderRequest, WatchOrderRequest,
 };
-use tonic::transport::Channel;
-
-use crate::order::status_text;
+use crate::order::{self, status_text};
 
 /// How long an order may take to its final state.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -36,7 +34,7 @@ pub(crate) async fn place_and_watch(
     token: &str,
     changed: impl Fn(&Ordered),
 ) -> anyhow::Result<Ordered> {
-    let mut client = OrderServiceClient::connect(format!("http://{address}")).await?;
+    let mut client = order::connect(&format!("http://{address}")).await?;
     let lines = lines.iter().map(|(sku, quantity)| OrderLine { sku: (*sku).to_owned(), quantity: *quantity });
     let began = Instant::now();
     let request = PlaceOrderRequest {
@@ -67,7 +65,7 @@ pub(crate) async fn place_and_watch(
 }
 
 async fn watch(
-    client: &mut OrderServiceClient<Channel>,
+    client: &mut order::Client,
     order_id: String,
     last: &mut Ordered,
     changed: impl Fn(&mut Ordered),

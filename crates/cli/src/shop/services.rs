@@ -122,6 +122,9 @@ fn specs(
     for _ in 0..PUBLISHERS {
         specs.push(publisher()?);
     }
+    if let Some(jaeger) = &state.jaeger {
+        specs.iter_mut().for_each(|spec| spec.settings.extend(jaeger.variables()));
+    }
     Ok(specs)
 }
 
