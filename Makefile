@@ -33,7 +33,7 @@ TESTED := --workspace --features runtime/seeded-bugs
 
 test: ## All tests, on a Postgres and a Kafka of their own
 	@$(CARGO) build $(TESTED) --bins
-	@$(BREW) local run --profile test --fast -- $(CARGO) test $(TESTED)
+	@$(BREW) local run --profile test --fast --jaeger -- $(CARGO) test $(TESTED)
 
 # BREW_FAULT_SEED gives a run's chances again, BREW_FAULT_ROUNDS takes them more often.
 test-faults: ## Publishers and brokers that are killed, frozen and cut off: what is too long for `make test`

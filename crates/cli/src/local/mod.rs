@@ -40,6 +40,8 @@ pub(crate) enum Command {
     /// Say what runs where.
     Status(Profile),
     /// Start them, run a command with BREW_TEST_POSTGRES and BREW_TEST_KAFKA set, then delete everything.
+    ///
+    /// With --jaeger, BREW_TEST_JAEGER and BREW_TEST_OTLP say where one is; without one, tests that want it are not run.
     Run {
         #[command(flatten)]
         profile: Profile,
@@ -153,9 +155,22 @@ fn status(profile: &Profile) -> anyhow::Result<()> {
 async fn run_inside(profile: &Profile, command: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let (program, arguments) = command.split_first().context("no command given")?;
     let end = async {
-        let state = up(profile).await?;
+        let mut state = up(&Profile { jaeger: false, ..profile.clone() }).await?;
+        if profile.jaeger {
+            match jaeger::start(profile, &compose::usable().await).await {
+                Ok(jaeger) => state.jaeger = Some(jaeger),
+                Err(why) => note(format_args!("not run: trace in Jaeger ({why:#})")),
+            }
+            state.save(profile)?;
+        }
+        let traced = state.jaeger.iter().flat_map(|jaeger| {
+            [("BREW_TEST_JAEGER", jaeger.url.clone()), ("BREW_TEST_OTLP", jaeger.otlp.clone())]
+        });
         tokio::process::Command::new(program)
             .args(arguments)
+            // Only what a test asks for is traced.
+            .env_remove("OTEL_EXPORTER_OTLP_ENDPOINT")
+            .envs(traced)
             .env("BREW_TEST_POSTGRES", state.postgres_url()?)
             .env("BREW_TEST_KAFKA", state.brokers()?)
             .status()

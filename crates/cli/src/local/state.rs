@@ -199,7 +199,8 @@ impl State {
             };
             describe("kafka", kafka.brokers.clone(), &kafka.what, alive)
         });
-        let jaeger = self.jaeger.as_ref().map(|jaeger| describe("jaeger", jaeger.url.clone(), &jaeger.what, true));
+        let jaeger =
+            self.jaeger.as_ref().map(|jaeger| describe("jaeger", jaeger.url.clone(), &jaeger.what, true));
         postgres.into_iter().chain(kafka).chain(jaeger).collect()
     }
 }

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use proto::order::v1::{
-    OrderLine, OrderStatus, PlaceOrderRequest, WatchOrderRequest,
-};
 use crate::order::{self, status_text};
+use anyhow::Context;
+use proto::order::v1::{OrderLine, OrderStatus, PlaceOrderRequest, WatchOrderRequest};
 
 /// How long an order may take to its final state.
 const DEADLINE: Duration = Duration::from_secs(60);

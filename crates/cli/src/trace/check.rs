@@ -59,7 +59,10 @@ fn events(spans: &[Span]) -> Vec<String> {
         let readers = lab::CONSUMERS.iter().filter(|(topic, _)| *topic == topic_of(created));
         for (_, reader) in readers {
             if !children().any(|span| span.is("process") && span.service == *reader) {
-                problems.push(format!("missing service: {reader} has not processed what {} wrote", said(created)));
+                problems.push(format!(
+                    "missing service: {reader} has not processed what {} wrote",
+                    said(created)
+                ));
             }
         }
     }
@@ -147,7 +150,10 @@ mod tests {
         trace.spans.push(span("6", "", "payment-service", "lost"));
         trace.spans.push(span("7", "99", "payment-gateway", "POST"));
         let found = problems(&[trace]);
-        assert!(found[0].contains("this has 2") && found[0].contains("`lost` of payment-service"), "{found:?}");
+        assert!(
+            found[0].contains("this has 2") && found[0].contains("`lost` of payment-service"),
+            "{found:?}"
+        );
         assert!(found[1].contains("`POST` of payment-gateway (7) is an orphan"), "{found:?}");
     }
 

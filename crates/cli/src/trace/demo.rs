@@ -2,7 +2,7 @@
 
 use std::{
     process::{ExitCode, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
@@ -43,6 +43,7 @@ pub(crate) async fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn on_own_infrastructure(profile: &Profile, args: DemoArgs) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
     let state = local::up(profile).await?;
     lab::refuse_foreign_records(&state).await?;
     let url = state.jaeger()?.url.clone();
@@ -58,8 +59,8 @@ async fn on_own_infrastructure(profile: &Profile, args: DemoArgs) -> anyhow::Res
     shop.close().await?;
     note(format_args!("brew trace {order_id} --check"));
     let wait = Duration::from_secs(15);
-    let jaeger = Jaeger { url };
-    super::run(Args { order_id, jaeger, check: true, wait, statements: args.statements, json: false }).await
+    let (jaeger, since, statements) = (Jaeger { url }, began.elapsed(), args.statements);
+    super::run(Args { order_id, jaeger, check: true, wait, since, statements, json: false }).await
 }
 
 /// What `brew order` prints, run as a person runs it.

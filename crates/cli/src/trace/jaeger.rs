@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use anyhow::Context;
@@ -70,24 +70,24 @@ impl Jaeger {
         format!("{}/trace/{trace_id}", self.url.trim_end_matches('/'))
     }
 
-    /// Every trace in which a service has said that it is about this order; more than one is a fault. Looks at what
-    /// Jaeger still has, two days back at most.
-    pub(crate) async fn traces_of(&self, order_id: &str) -> anyhow::Result<Vec<Trace>> {
+    /// Every trace, begun after `since`, in which a service has said that it is about this order; more than one is a
+    /// fault.
+    pub(crate) async fn traces_of(&self, order_id: &str, since: SystemTime) -> anyhow::Result<Vec<Trace>> {
+        let start = since.duration_since(SystemTime::UNIX_EPOCH)?.as_micros().to_string();
         let client = reqwest::Client::builder().timeout(TIMEOUT).build()?;
         let tags = json!({"messaging.kafka.message.key": order_id}).to_string();
         let mut seen = BTreeSet::new();
         let mut traces = Vec::new();
         for service in SERVICES {
-            let query = [("service", service), ("tags", &tags), ("limit", LIMIT)];
+            let query = [("service", service), ("tags", &tags), ("limit", LIMIT), ("start", &start)];
             let url = reqwest::Url::parse_with_params(
                 &format!("{}/api/traces", self.url.trim_end_matches('/')),
                 &query,
             )
             .with_context(|| format!("`{}` is no address of Jaeger (--jaeger)", self.url))?;
             let answer = client.get(url).send().await.and_then(reqwest::Response::error_for_status);
-            let answer = answer.with_context(|| {
-                format!("Jaeger does not answer at {} (--jaeger, JAEGER_URL)", self.url)
-            })?;
+            let answer = answer
+                .with_context(|| format!("Jaeger does not answer at {} (--jaeger, JAEGER_URL)", self.url))?;
             let found: Answer = answer.json().await.context("read Jaeger's answer")?;
             let new = found.data.into_iter().filter(|trace| seen.insert(trace.trace_id.clone()));
             traces.extend(new.map(Trace::from));

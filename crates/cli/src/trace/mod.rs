@@ -5,7 +5,11 @@ mod demo;
 mod jaeger;
 mod waterfall;
 
-use std::{collections::BTreeSet, process::ExitCode, time::Duration};
+use std::{
+    collections::BTreeSet,
+    process::ExitCode,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::bail;
 use serde_json::{Value as Json, json};
@@ -32,6 +36,9 @@ pub(crate) struct Args {
     /// With --check: how long to wait until the spans are there, since services send theirs every 5 s.
     #[arg(long, default_value = "15s", value_parser = humantime::parse_duration)]
     wait: Duration,
+    /// Only what began so long ago at most: a new database begins with order-1 again.
+    #[arg(long, default_value = "2days", value_parser = humantime::parse_duration)]
+    since: Duration,
     /// Show the statements, too.
     #[arg(long)]
     statements: bool,
@@ -78,9 +85,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// What Jaeger has; for a check, as soon as nothing is wrong with it any more.
 async fn look(args: &Args) -> anyhow::Result<(Vec<Trace>, Vec<String>)> {
+    let since = SystemTime::now().checked_sub(args.since).unwrap_or(SystemTime::UNIX_EPOCH);
     let deadline = tokio::time::Instant::now() + args.wait;
     loop {
-        let traces = args.jaeger.traces_of(&args.order_id).await?;
+        let traces = args.jaeger.traces_of(&args.order_id, since).await?;
         let problems = check::problems(&traces);
         if !args.check || problems.is_empty() || tokio::time::Instant::now() >= deadline {
             return Ok((traces, problems));

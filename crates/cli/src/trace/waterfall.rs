@@ -27,7 +27,8 @@ pub(crate) fn lines(trace: &Trace, statements: bool) -> Vec<String> {
     let rows = rows(trace, shown);
     let service = rows.iter().map(|row| row.service.chars().count()).max().unwrap_or(0).max("service".len());
     let text = rows.iter().map(|row| row.text.chars().count()).max().unwrap_or(0).max("span".len());
-    let mut lines = vec![format!("{:<service$}  {:<text$}  {:>9}  {:>9}", "service", "span", "at ms", "took ms")];
+    let mut lines =
+        vec![format!("{:<service$}  {:<text$}  {:>9}  {:>9}", "service", "span", "at ms", "took ms")];
     for row in rows {
         let padded = format!("{:<text$}", row.text);
         let name = if row.failed { verdict(&padded, false) } else { padded };
@@ -65,13 +66,25 @@ fn rows(trace: &Trace, shown: impl Fn(&Span) -> bool) -> Vec<Row> {
     let parent = |span: &Span| span.parent.as_deref().and_then(|parent| by_id.get(parent)).copied();
     let mut rows = Vec::new();
     // What is to be told next comes last. Traces are not deep, but a loop cannot overflow.
-    let mut next: Vec<(&Span, Vec<bool>)> =
-        trace.spans.iter().rev().filter(|span| parent(span).is_none()).map(|span| (span, Vec::new())).collect();
+    let mut next: Vec<(&Span, Vec<bool>)> = trace
+        .spans
+        .iter()
+        .rev()
+        .filter(|span| parent(span).is_none())
+        .map(|span| (span, Vec::new()))
+        .collect();
     while let Some((span, last)) = next.pop() {
         if let Some((text, from)) = waited(span, &trace.spans, parent(span)) {
             let text = format!("{}{text}", indent(&last, true));
             let took_us = span.start_us - from;
-            rows.push(Row { service: String::new(), text, start_us: from, took_us, waits: true, failed: false });
+            rows.push(Row {
+                service: String::new(),
+                text,
+                start_us: from,
+                took_us,
+                waits: true,
+                failed: false,
+            });
         }
         rows.push(Row {
             service: span.service.clone(),
@@ -104,7 +117,8 @@ fn waited(span: &Span, all: &[Span], parent: Option<&Span>) -> Option<(&'static 
             let tags = ["messaging.destination.partition.id", "messaging.kafka.offset"];
             tags.map(|tag| span.tags.get(tag).cloned())
         };
-        let same = |sent: &&Span| sent.is("send") && sent.event() == span.event() && place(sent) == place(span);
+        let same =
+            |sent: &&Span| sent.is("send") && sent.event() == span.event() && place(sent) == place(span);
         ("waits in Kafka", all.iter().find(same)?.end_us())
     } else {
         return None;
@@ -187,7 +201,12 @@ shop        ├─ process orders ✗ deadlock                  6.0        1.0  
 shop        └─ process orders (duplicate: no effect)      7.5        0.5                                ██";
         let told = lines(&trace, false);
         let told: Vec<&str> = told.iter().map(|line| line.trim_end()).collect();
-        assert_eq!(told.join("\n"), expected.replace("            │  waits", "            │  waits"), "{}", told.join("\n"));
+        assert_eq!(
+            told.join("\n"),
+            expected.replace("            │  waits", "            │  waits"),
+            "{}",
+            told.join("\n")
+        );
         assert!(lines(&trace, true).iter().any(|line| line.contains("├─ INSERT orders")));
     }
 }

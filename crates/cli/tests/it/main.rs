@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod bench;
+mod trace;
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
@@ -38,17 +39,21 @@ impl Lab {
 
     /// How `brew` ends, and what it prints, when each service has `bug`.
     async fn ends(&self, arguments: &str, bug: Option<&str>) -> (Option<i32>, String, String) {
-        let output = Command::new(BREW)
+        let mut command = self.command(arguments);
+        let output = command.envs(bug.map(|bug| ("BREW_SEEDED_BUG", bug))).output().await.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(BREW);
+        command
             .args(arguments.split(' '))
             .env("BREW_STATE", &self.state)
             .env("DATABASE_URL", &self.database)
             .env("KAFKA_BROKERS", &self.brokers)
-            .envs(bug.map(|bug| ("BREW_SEEDED_BUG", bug)))
-            .output()
-            .await
-            .unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
+            .kill_on_drop(true);
+        command
     }
 }
 
@@ -67,6 +72,7 @@ async fn the_lab_and_the_storms() {
     five_hundred_orders_for_a_hundred_cakes(&lab).await;
     each_seeded_bug_is_found(&lab).await;
     a_writer_that_tells_two_one_after_the_other_loses_or_invents(&lab).await;
+    trace::in_jaeger(&lab).await;
 }
 
 /// The arguments are those of `brew storm`; it fails when an invariant is broken.

@@ -1,0 +1,144 @@
+//! Orders in a real Jaeger, if there is one.
+
+use std::{collections::BTreeSet, process::Stdio, time::Instant};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+use crate::Lab;
+
+/// A lab whose services and customers send their spans to Jaeger.
+struct Traced<'a> {
+    lab: &'a Lab,
+    jaeger: String,
+    otlp: String,
+    began: Instant,
+}
+
+pub(crate) async fn in_jaeger(lab: &Lab) {
+    let variable = |name| std::env::var(name).ok();
+    let (Some(jaeger), Some(otlp)) = (variable("BREW_TEST_JAEGER"), variable("BREW_TEST_OTLP")) else {
+        eprintln!("not run: trace in Jaeger (BREW_TEST_JAEGER and BREW_TEST_OTLP name none)");
+        return;
+    };
+    let traced = Traced { lab, jaeger, otlp, began: Instant::now() };
+    the_demo_prints_a_whole_trace(&traced).await;
+    after_a_crash_and_a_replay_it_is_one_trace(&Traced { began: Instant::now(), ..traced }).await;
+}
+
+impl Traced<'_> {
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = self.lab.command(arguments);
+        command.env("JAEGER_URL", &self.jaeger).env("OTEL_EXPORTER_OTLP_ENDPOINT", &self.otlp);
+        command
+    }
+
+    async fn brew(&self, arguments: &str) -> String {
+        succeeds(&mut self.command(arguments)).await
+    }
+
+    /// The one trace of an order, from when this lab began.
+    async fn trace(&self, order_id: &str) -> Vec<Value> {
+        let since = self.began.elapsed().as_secs() + 1;
+        let said = self.brew(&format!("trace {order_id} --check --json --since {since}s")).await;
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(said["traces"].as_array().unwrap().len(), 1);
+        said["traces"][0]["spans"].as_array().unwrap().clone()
+    }
+
+    /// A whole shop, and the address of order-service in it.
+    async fn shop(&self) -> (Child, String) {
+        let mut shop = self.command("shop").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(shop.stdout.take().unwrap()).lines();
+        let line = lines.next_line().await.unwrap().expect("a line of the shop");
+        (shop, line.trim_start_matches("export BREW_ORDER_SERVICE=").to_owned())
+    }
+}
+
+async fn succeeds(command: &mut Command) -> String {
+    let output = command.output().await.unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+async fn the_demo_prints_a_whole_trace(traced: &Traced<'_>) {
+    let said = traced.brew("trace-demo latte").await;
+    assert!(said.contains("waits in the outbox") && said.contains("waits in Kafka"), "{said}");
+    assert!(said.contains("order-1: ") && said.contains(", 6 services, "), "{said}");
+    assert!(
+        said.trim_end().lines().last().unwrap().starts_with(&format!("{}/trace/", traced.jaeger)),
+        "{said}"
+    );
+}
+
+/// A publisher dies between ack and mark, and a consumer reads all from the begin again, before the shop opens and
+/// brings the orders to their end.
+async fn after_a_crash_and_a_replay_it_is_one_trace(traced: &Traced<'_>) {
+    for step in ["local up", "lab db-init", "lab topic-create", "lab run-service --count 3"] {
+        traced.brew(step).await;
+    }
+    traced.brew("lab chaos-kill-publisher --batch-size 3").await;
+    traced.brew("lab run-publisher").await;
+    traced.brew("lab run-consumer").await;
+    let replay = succeeds(traced.command("lab run-consumer").env("BREW__CONSUMER__GROUP", "replay")).await;
+    assert!(replay.ends_with("processed=6 inserted=0 skipped=6\n"), "{replay}");
+    let (mut shop, address) = traced.shop().await;
+    for order_id in ["order-1", "order-2", "order-3"] {
+        let watch = format!("order watch {order_id} --order-service {address}");
+        let said = succeeds(&mut traced.lab.command(&watch)).await;
+        assert!(said.contains("completed"), "{said}");
+    }
+    let pid = nix::unistd::Pid::from_raw(shop.id().unwrap().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    assert!(shop.wait().await.unwrap().success());
+    for order_id in ["order-1", "order-2", "order-3"] {
+        judge(order_id, &traced.trace(order_id).await);
+    }
+    traced.brew("local reset").await;
+}
+
+/// `--check` has found nothing; what it does not look at.
+fn judge(order_id: &str, spans: &[Value]) {
+    let services: BTreeSet<&str> = spans.iter().map(|span| span["service"].as_str().unwrap()).collect();
+    let all =
+        ["inventory-service", "order-service", "outbox-publisher", "payment-gateway", "payment-service"];
+    assert!(all.iter().all(|service| services.contains(service)), "{services:?}");
+    let duplicates: Vec<&Value> =
+        spans.iter().filter(|span| span["tags"]["brew.message.duplicate"] == true).collect();
+    // One more by the crash, and two by the replay.
+    let in_inventory = duplicates.iter().filter(|span| span["service"] == "inventory-service").count();
+    assert_eq!(in_inventory, 3, "{order_id}: {duplicates:#?}");
+    for span in spans {
+        let (tags, name) = (&span["tags"], span["name"].as_str().unwrap());
+        assert!(!name.contains(order_id), "{name}: a name has no ids");
+        if span["parent_id"].is_string() && duplicates.iter().any(|of| of["span_id"] == span["parent_id"]) {
+            let table = tags["db.collection.name"].as_str();
+            assert_eq!(table, Some("processed_outbox_ids"), "a duplicate has no effect: {span:#}");
+        }
+        let tags = tags.as_object().unwrap();
+        for key in RETIRED {
+            assert!(!tags.contains_key(key), "{name}: {key}");
+        }
+        assert!(!tags.contains_key("error.type"), "{span:#}");
+    }
+}
+
+/// Attributes that the semantic conventions have taken back.
+const RETIRED: [&str; 12] = [
+    "messaging.operation",
+    "messaging.kafka.consumer.group",
+    "messaging.kafka.destination.partition",
+    "messaging.kafka.message.offset",
+    "messaging.destination_kind",
+    "rpc.system",
+    "rpc.service",
+    "rpc.grpc.status_code",
+    "db.system",
+    "db.statement",
+    "http.method",
+    "http.status_code",
+];
