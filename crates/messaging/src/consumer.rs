@@ -1,6 +1,7 @@
 //! The consumer loop: batches in, effects applied by the caller, then the offsets.
 
 mod apply;
+mod lag;
 mod source;
 
 use std::{fmt::Display, future::Future, sync::Arc, time::Duration};

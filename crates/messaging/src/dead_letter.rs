@@ -1,20 +1,27 @@
 //! Dead letters: records that a consumer cannot read or apply, kept with the reason.
 
-use std::{borrow::Cow, sync::LazyLock, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    sync::LazyLock,
+    time::{Duration, SystemTime},
+};
 
 use events::{header, topic};
 use opentelemetry::{KeyValue, metrics::Counter};
-use telemetry::{catalogue, metrics};
+use telemetry::{catalogue, metrics, spans};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Error, KafkaOptions, Producer, Received, Record, consumer::backoff};
+use crate::{Ack, Error, KafkaOptions, Producer, Received, Record, consumer::backoff};
 
 /// Room for the reason beside a record that is itself as large as can be; dead letter topics are declared with it.
 pub(crate) const EXTRA_BYTES: usize = 64 * 1024;
 
 static DEAD: LazyLock<Counter<u64>> = LazyLock::new(|| metrics::counter(&catalogue::CONSUMER_DEAD));
+
+const CLIENT_ID: &str = "brew-dead-letters";
 
 const ACK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -29,6 +36,8 @@ impl DeadLetters {
     /// Connects at the first dead letter.
     #[must_use]
     pub fn new(options: &KafkaOptions, consumer: &str) -> Self {
+        // There from the start, so that the first letter is seen to be one more.
+        DEAD.add(0, &[KeyValue::new("group", consumer.to_owned())]);
         let mut options = options.clone();
         options.max_message_bytes += EXTRA_BYTES;
         Self { options, consumer: consumer.to_owned(), producer: None }
@@ -68,7 +77,7 @@ impl DeadLetters {
         }
         let mut producer = match self.producer.take() {
             Some(producer) => producer,
-            None => match Producer::connect(&self.options, "brew-dead-letters", ACK_TIMEOUT).await {
+            None => match Producer::connect(&self.options, CLIENT_ID, ACK_TIMEOUT).await {
                 Ok(producer) => producer,
                 Err(error) => return Some(error.to_string()),
             },
@@ -80,14 +89,14 @@ impl DeadLetters {
             .zip(&topics)
             .map(|((record, reason), topic)| letter(record, topic, reason, &self.consumer))
             .collect();
+        let began = SystemTime::now();
         let sent = producer.send(&letters, Instant::now() + ACK_TIMEOUT).await;
-        let mut acks = sent.acks.iter();
+        let mut acks = sent.acks.iter().zip(&topics);
         left.retain(|(record, reason)| {
-            let written = acks.next().is_some_and(Option::is_some);
-            if written {
-                tracing::warn!(place = %record.place(), reason, "dead letter");
-            }
-            !written
+            let Some((Some(ack), topic)) = acks.next() else { return true };
+            tracing::warn!(place = %record.place(), reason, "dead letter");
+            tell(record, topic, *ack, &self.options.brokers, began);
+            false
         });
         if left.is_empty() && sent.failure.is_none() {
             self.producer = Some(producer);
@@ -96,6 +105,29 @@ impl DeadLetters {
         producer.retire().await;
         sent.why()
     }
+}
+
+/// The letter is a span in the trace of what became one.
+fn tell(record: &Received, topic: &str, ack: Ack, brokers: &str, began: SystemTime) {
+    let headers = record.headers.iter();
+    let text =
+        |(name, value): &(String, Vec<u8>)| Some((name.clone(), String::from_utf8(value.clone()).ok()?));
+    let created: BTreeMap<String, String> = headers.filter_map(text).collect();
+    if !spans::sampled(&created) {
+        return;
+    }
+    let message = spans::Message {
+        topic,
+        partition: Some(ack.partition),
+        offset: Some(ack.offset),
+        key: &String::from_utf8_lossy(&record.key),
+        event_id: record.header(header::EVENT_ID).unwrap_or_default(),
+    };
+    let (client_id, broker) = (CLIENT_ID, brokers.split(',').next().unwrap_or_default());
+    spans::send(
+        &spans::Send { message, created: &created, client_id, broker, waited: None, error: None },
+        began,
+    );
 }
 
 fn letter<'a>(record: &'a Received, topic: &'a str, reason: &str, consumer: &'a str) -> Record<'a> {

@@ -1,5 +1,5 @@
--- How many rows wait, counted up to a limit; how old the oldest is, in seconds; how many are parked. One descent a shard and
--- what waits: not the published rows.
+-- How many rows wait, counted up to a limit; how old the oldest is, in seconds; how many are parked; how many bytes of
+-- log a replication slot of this database keeps. One descent a shard and what waits: not the published rows.
 select (select count(*) from (
             select from outbox
              where published_at is null and parked_at is null and discarded_at is null and not held
@@ -16,4 +16,6 @@ select (select count(*) from (
                     order by o.shard, o.id
                     limit 1) first),
            (select min(b.created_at) from outbox_blocked b where b.retry_at is not null))), 0)::float8,
-       (select count(*) from outbox where parked_at is not null)
+       (select count(*) from outbox where parked_at is not null),
+       coalesce((select max(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn))
+                   from pg_replication_slots where database = current_database()), 0)::float8

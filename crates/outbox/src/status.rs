@@ -30,6 +30,9 @@ pub struct Gauges {
     pub oldest_pending_age_s: f64,
     /// Rows for a person.
     pub parked: i64,
+    /// Bytes of the log that the replication slot of this database that is furthest behind keeps on the disk; 0 when
+    /// there is none.
+    pub slot_lag_bytes: f64,
 }
 
 /// Reads them; what it costs does not grow with the published rows.
@@ -38,7 +41,12 @@ pub struct Gauges {
 /// The database's.
 pub async fn gauges(client: &Client) -> Result<Gauges, Error> {
     let row = client.query_one(include_str!("../sql/gauges.sql"), &[]).await?;
-    Ok(Gauges { pending: row.try_get(0)?, oldest_pending_age_s: row.try_get(1)?, parked: row.try_get(2)? })
+    Ok(Gauges {
+        pending: row.try_get(0)?,
+        oldest_pending_age_s: row.try_get(1)?,
+        parked: row.try_get(2)?,
+        slot_lag_bytes: row.try_get(3)?,
+    })
 }
 
 /// Counts the rows by state.

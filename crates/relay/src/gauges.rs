@@ -20,6 +20,7 @@ pub(crate) async fn watch(source: String, session: SessionOptions, shutdown: Can
     let pending = metrics::gauge(&catalogue::OUTBOX_PENDING);
     let oldest = metrics::gauge(&catalogue::OUTBOX_OLDEST);
     let parked = metrics::gauge(&catalogue::OUTBOX_PARKED);
+    let slot = metrics::gauge(&catalogue::OUTBOX_SLOT);
     let look = async {
         loop {
             let began = Instant::now();
@@ -28,6 +29,7 @@ pub(crate) async fn watch(source: String, session: SessionOptions, shutdown: Can
                     pending.record(found.pending as f64, &label);
                     oldest.record(found.oldest_pending_age_s, &label);
                     parked.record(found.parked as f64, &label);
+                    slot.record(found.slot_lag_bytes, &label);
                 }
                 Err(error) => {
                     tracing::debug!(source, error = telemetry::chain(&error), "outbox not looked at");

@@ -57,8 +57,10 @@ pub(crate) fn sent(sender: &Sender<'_>, rows: &[PendingRow<'_>], outcome: &SendO
             created: &row.headers,
             client_id: sender.client_id,
             broker: sender.broker,
-            wait_ms: i64::try_from(waited.whole_milliseconds()).unwrap_or(i64::MAX),
-            attempt: i64::from(row.blocked.map_or(0, |blocked| blocked.attempts)) + 1,
+            waited: Some((
+                i64::try_from(waited.whole_milliseconds()).unwrap_or(i64::MAX),
+                i64::from(row.blocked.map_or(0, |blocked| blocked.attempts)) + 1,
+            )),
             error: ack.is_none().then(|| why(position, outcome)),
         };
         spans::send(&send, began);

@@ -49,6 +49,12 @@ pub const OUTBOX_OLDEST: Metric = gauge(
 /// Rows for a person.
 pub const OUTBOX_PARKED: Metric =
     gauge("brew_outbox_parked_rows", "Rows that cannot be sent and wait for a person.", &["source"]);
+/// Log that is kept.
+pub const OUTBOX_SLOT: Metric = gauge(
+    "brew_outbox_slot_lag_bytes",
+    "Log that the furthest replication slot of the outbox's database keeps on the disk; 0 without a slot.",
+    &["source"],
+);
 /// Published.
 pub const RELAY_PUBLISHED: Metric =
     counter("brew_relay_published_total", "Rows that Kafka has acknowledged.", &["source"]);
@@ -84,6 +90,12 @@ pub const CONSUMER_EVENTS: Metric = counter(
     "Events by what became of them: inserted, skipped (known before), held (behind a dead letter).",
     &["group", "outcome"],
 );
+/// Behind.
+pub const CONSUMER_LAG: Metric = gauge(
+    "brew_consumer_lag_records",
+    "Records that this member has not settled, of its own partitions.",
+    &["group", "topic"],
+);
 /// Dead letters.
 pub const CONSUMER_DEAD: Metric =
     counter("brew_consumer_dead_letters_total", "Records that became dead letters.", &["group"]);
@@ -99,6 +111,15 @@ pub const CONSUMER_BATCH: Metric =
 /// Moves of orders.
 pub const ORDER_MOVES: Metric =
     counter("brew_order_moves_total", "Orders by the status they came to.", &["status"]);
+/// How long an order took.
+pub const ORDER_FINAL: Metric =
+    histogram("brew_order_final_seconds", "From an order's acceptance to its final status.", &["status"]);
+/// How old the oldest is that goes on.
+pub const ORDER_OPEN: Metric = gauge(
+    "brew_order_oldest_open_age_seconds",
+    "Age of the oldest order that is neither completed nor cancelled; 0 when there is none.",
+    &[],
+);
 /// Calls of the payment provider.
 pub const GATEWAY_CALLS: Metric = histogram(
     "brew_gateway_call_seconds",
@@ -118,10 +139,11 @@ pub const DB_CONNECTIONS: Metric =
 pub const BUILD_INFO: Metric = gauge("brew_build_info", "1, with the version.", &["service", "version"]);
 
 /// All of them. Beside these there are `process_*`, of the Prometheus client, and `target_info`.
-pub const ALL: [Metric; 19] = [
+pub const ALL: [Metric; 23] = [
     OUTBOX_PENDING,
     OUTBOX_OLDEST,
     OUTBOX_PARKED,
+    OUTBOX_SLOT,
     RELAY_PUBLISHED,
     RELAY_TURNS,
     RELAY_FAILURES,
@@ -130,10 +152,13 @@ pub const ALL: [Metric; 19] = [
     RELAY_WAIT,
     RELAY_CLAIM,
     CONSUMER_EVENTS,
+    CONSUMER_LAG,
     CONSUMER_DEAD,
     CONSUMER_RETRIES,
     CONSUMER_BATCH,
     ORDER_MOVES,
+    ORDER_FINAL,
+    ORDER_OPEN,
     GATEWAY_CALLS,
     RPC_SERVER,
     DB_CONNECTIONS,

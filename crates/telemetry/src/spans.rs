@@ -149,10 +149,8 @@ pub struct Send<'a> {
     pub client_id: &'a str,
     /// To whom: `host:port`, the first of several.
     pub broker: &'a str,
-    /// How long the row had waited, in milliseconds.
-    pub wait_ms: i64,
-    /// Which try of this row, from 1.
-    pub attempt: i64,
+    /// Of an outbox's row: how long it had waited, in milliseconds, and which try this is, from 1.
+    pub waited: Option<(i64, i64)>,
     /// Why it was not acknowledged, in one of few words.
     pub error: Option<&'static str>,
 }
@@ -184,9 +182,11 @@ pub fn send(send: &Send<'_>, began: SystemTime) {
         KeyValue::new("messaging.client.id", text(send.client_id)),
         KeyValue::new("server.address", text(host)),
         KeyValue::new("server.port", port.parse().unwrap_or(9092_i64)),
-        KeyValue::new("brew.outbox.wait_ms", send.wait_ms),
-        KeyValue::new("brew.outbox.attempt", send.attempt),
     ];
+    if let Some((wait_ms, attempt)) = send.waited {
+        attributes.push(KeyValue::new("brew.outbox.wait_ms", wait_ms));
+        attributes.push(KeyValue::new("brew.outbox.attempt", attempt));
+    }
     if let (Some(partition), Some(offset)) = (message.partition, message.offset) {
         attributes.push(KeyValue::new("messaging.destination.partition.id", text(&partition.to_string())));
         attributes.push(KeyValue::new("messaging.kafka.offset", offset));

@@ -150,7 +150,7 @@ async fn watch(
     let mut next = Some(Ok(order));
     loop {
         if let Some(change) = next.take() {
-            let last = change.as_ref().is_ok_and(is_final);
+            let last = change.as_ref().is_ok_and(|order| order.saga.status.is_final());
             let change = change
                 .map(|order| WatchOrderResponse { order: Some(message(order)) })
                 .map_err(|error: Error| Status::from(error));
@@ -176,14 +176,6 @@ async fn watch(
             }
             Err(error) => Some(Err(error)),
         };
-    }
-}
-
-/// Whether the order's status can change no more; what a cancel undoes may still be under way.
-fn is_final(order: &Order) -> bool {
-    match order.saga.status {
-        OrderStatus::Pending | OrderStatus::Confirmed => false,
-        OrderStatus::Completed | OrderStatus::Cancelled => true,
     }
 }
 

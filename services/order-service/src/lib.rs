@@ -10,6 +10,7 @@ mod store;
 
 mod consumer;
 mod error;
+mod gauges;
 mod grpc;
 mod serve;
 mod sweeper;

@@ -17,6 +17,7 @@ use tonic::transport::Server;
 use crate::{
     Error,
     consumer::{self, NAME},
+    gauges,
     grpc::Orders,
     settings::Settings,
     sweeper::sweep,
@@ -132,6 +133,8 @@ async fn background(
     let interval = Duration::from_millis(settings.orders.sweep_interval_ms);
     let topic = settings.topics.orders.clone();
     tasks.spawn("sweeper", sweep(db.clone(), topic, interval, wake.clone(), shutdown.clone()));
+
+    tasks.spawn("gauges", gauges::watch(db.clone(), shutdown.clone()));
 
     let (settings, db, shutdown) = (settings.clone(), db.clone(), shutdown.clone());
     tasks.spawn("consumer", async move {

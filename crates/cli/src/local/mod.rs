@@ -41,7 +41,7 @@ pub(crate) enum Command {
     Status(Profile),
     /// Start them, run a command with BREW_TEST_POSTGRES and BREW_TEST_KAFKA set, then delete everything.
     ///
-    /// With --jaeger, BREW_TEST_JAEGER and BREW_TEST_OTLP say where one is; without one, tests that want it are not run.
+    /// With --jaeger, BREW_TEST_JAEGER and BREW_TEST_OTLP say where one is; tests that want one are not run without.
     Run {
         #[command(flatten)]
         profile: Profile,

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Error, KafkaOptions, Received};
 
-use super::{ConsumeMode, ConsumerOptions};
+use super::{ConsumeMode, ConsumerOptions, lag::Lag};
 
 /// How often a consumer that runs until idle looks whether it is.
 const IDLE_CHECK: Duration = Duration::from_millis(200);
@@ -27,7 +27,7 @@ pub(super) enum Collected {
 }
 
 pub(super) struct Source {
-    inner: Arc<StreamConsumer>,
+    inner: Arc<StreamConsumer<Lag>>,
     options: ConsumerOptions,
     /// Came while the consumer was waiting and belong to the next batch.
     ahead: VecDeque<Received>,
@@ -53,8 +53,10 @@ impl Source {
             .set("isolation.level", "read_committed")
             .set("check.crcs", "true")
             .set("queued.max.messages.kbytes", "8192")
-            .set("fetch.wait.max.ms", "100");
-        let inner: StreamConsumer = config.create().map_err(Error::kafka("make a consumer"))?;
+            .set("fetch.wait.max.ms", "100")
+            .set("statistics.interval.ms", "5000");
+        let inner = config.create_with_context(Lag::new(name));
+        let inner: StreamConsumer<Lag> = inner.map_err(Error::kafka("make a consumer"))?;
         let topics: Vec<&str> = options.topics.iter().map(String::as_str).collect();
         inner.subscribe(&topics).map_err(Error::kafka("subscribe"))?;
         Ok(Self { inner: Arc::new(inner), options: options.clone(), ahead: VecDeque::new() })
@@ -184,7 +186,7 @@ impl Source {
     }
 }
 
-fn at_end(consumer: &StreamConsumer) -> Result<bool, KafkaError> {
+fn at_end(consumer: &StreamConsumer<Lag>) -> Result<bool, KafkaError> {
     let assignment = consumer.assignment()?;
     if assignment.count() == 0 {
         return Ok(false);

@@ -21,13 +21,10 @@ pub async fn cancel_order(db: &DatabaseConnection, topic: &str, id: OrderId) -> 
     let mut after = before.clone();
     let locked = after.get_mut(&id).ok_or_else(|| Error::NoOrder(id.to_string()))?;
     let steps = locked.saga.apply(Input::CancelRequested)?;
-    let moved = Moved {
-        order_id: id,
-        steps,
-        cause: "cancel_requested".to_owned(),
-        event_id: None,
-        trace: telemetry::context::current(),
-    };
+    // The order's own trace; the span that writes the event links to the call's.
+    let trace = locked.trace.clone();
+    let cause = "cancel_requested".to_owned();
+    let moved = Moved { order_id: id, steps, cause, event_id: None, trace };
     settle(&tx, topic, &before, &after, &[moved]).await?;
     let order = store::orders::find(&tx, id).await?.ok_or_else(|| Error::NoOrder(id.to_string()))?;
     tx.commit().await?;

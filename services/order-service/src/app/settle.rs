@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use events::OrderId;
-use opentelemetry::{KeyValue, metrics::Counter};
+use opentelemetry::{
+    KeyValue,
+    metrics::{Counter, Histogram},
+};
 use outbox::NewEvent;
 use sea_orm::DatabaseTransaction;
 use telemetry::{catalogue, metrics};
@@ -16,6 +19,8 @@ use crate::{
 };
 
 static MOVES: LazyLock<Counter<u64>> = LazyLock::new(|| metrics::counter(&catalogue::ORDER_MOVES));
+
+static FINALS: LazyLock<Histogram<f64>> = LazyLock::new(|| metrics::seconds(&catalogue::ORDER_FINAL));
 
 /// Steps of one order, why they were taken, and the trace that they belong to.
 pub(super) struct Moved {
@@ -50,14 +55,18 @@ pub(super) async fn settle(
         }
     }
     sagas::note(tx, &causes).await?;
-    tell(&causes);
+    tell(&causes, before);
     outbox::append_all(tx, events).await?;
     Ok(())
 }
 
 /// Counted before the commit: a transaction that is lost and made again counts twice.
-fn tell(causes: &[Cause<'_>]) {
+fn tell(causes: &[Cause<'_>], before: &BTreeMap<OrderId, Locked>) {
     for cause in causes.iter().filter(|cause| cause.step.from != cause.step.to) {
-        MOVES.add(1, &[KeyValue::new("status", cause.step.to.as_str())]);
+        let status = [KeyValue::new("status", cause.step.to.as_str())];
+        MOVES.add(1, &status);
+        if let (true, Some(locked)) = (cause.step.to.is_final(), before.get(&cause.order_id)) {
+            FINALS.record(locked.age_s, &status);
+        }
     }
 }

@@ -19,6 +19,17 @@ pub enum OrderStatus {
     Completed,
 }
 
+impl OrderStatus {
+    /// Whether it can change no more; what a cancel undoes may still be under way.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Pending | Self::Confirmed => false,
+            Self::Completed | Self::Cancelled => true,
+        }
+    }
+}
+
 /// What stock has answered, the furthest so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StockAnswer {

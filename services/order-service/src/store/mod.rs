@@ -22,5 +22,10 @@ pub fn migrations() -> Vec<Migration> {
         include_str!("../../migrations/0002_join_answers.up.sql"),
         include_str!("../../migrations/0002_join_answers.down.sql"),
     ));
+    all.push(Migration::new(
+        "order_service_0003_oldest_confirmed",
+        include_str!("../../migrations/0003_oldest_confirmed.up.sql"),
+        include_str!("../../migrations/0003_oldest_confirmed.down.sql"),
+    ));
     all
 }

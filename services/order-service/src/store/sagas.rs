@@ -11,12 +11,14 @@ use uuid::Uuid;
 use crate::domain::{OrderStatus, PaymentAnswer, Saga, Step, StockAnswer};
 
 const LOCK: &str = "
-select id, total_minor, currency, status, stock, payment, cancel_reason, version, trace::text
+select id, total_minor, currency, status, stock, payment, cancel_reason, version, trace::text,
+       extract(epoch from clock_timestamp() - created_at)::float8
   from orders where id = any ($1::bigint[]) order by id for update";
 
 /// Rows that another sweeper has are its own to expire.
 const LOCK_OVERDUE: &str = "
-select id, total_minor, currency, status, stock, payment, cancel_reason, version, trace::text
+select id, total_minor, currency, status, stock, payment, cancel_reason, version, trace::text,
+       extract(epoch from clock_timestamp() - created_at)::float8
   from orders where status = 'pending' and answer_due_at < now() order by id limit $1 for update skip locked";
 
 const SAVE: &str = "
@@ -33,11 +35,21 @@ select h.order_id, h.version, h.from_status, h.to_status, h.cause, nullif(h.even
   from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[])
        as h(order_id, version, from_status, to_status, cause, event_id)";
 
-/// A saga under its row's lock, with the trace that the order began in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Of each kind the oldest, by an index each. An order's wait for answers begins with it.
+const OLDEST_OPEN: &str = "
+select greatest(
+       (select extract(epoch from now() - created_at) from orders
+         where status = 'pending' order by answer_due_at limit 1),
+       (select extract(epoch from now() - created_at) from orders
+         where status = 'confirmed' order by created_at limit 1),
+       0)::float8";
+
+/// A saga under its row's lock, with the trace that the order began in and how old it is.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Locked {
     pub(crate) saga: Saga,
     pub(crate) trace: BTreeMap<String, String>,
+    pub(crate) age_s: f64,
 }
 
 /// A step, with what caused it.
@@ -68,6 +80,12 @@ pub(crate) async fn lock_overdue(
 ) -> Result<BTreeMap<OrderId, Locked>, DbErr> {
     let rows = tx.query_all_raw(statement(LOCK_OVERDUE, [limit.into()])).await?;
     rows.iter().map(locked).map(|locked| locked.map(|one| (one.saga.order_id, one))).collect()
+}
+
+/// The age in seconds of the oldest order that is not final; 0 if there is none.
+pub(crate) async fn oldest_open_age_s(db: &impl ConnectionTrait) -> Result<f64, DbErr> {
+    let row = db.query_one_raw(statement(OLDEST_OPEN, [])).await?;
+    row.map_or(Ok(0.0), |row| row.try_get_by_index(0))
 }
 
 /// Stores `sagas`, whose rows are locked.
@@ -131,7 +149,7 @@ fn locked(row: &QueryResult) -> Result<Locked, DbErr> {
     };
     // Only this service writes it; a trace that cannot be read is worth no failure.
     let trace = serde_json::from_str(&text(8)?).unwrap_or_default();
-    Ok(Locked { saga, trace })
+    Ok(Locked { saga, trace, age_s: row.try_get_by_index(9)? })
 }
 
 fn statement(sql: &str, values: impl IntoIterator<Item = Value>) -> Statement {
