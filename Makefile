@@ -1,7 +1,7 @@
 # The front door. `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
-        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo trace-demo test test-faults writers pooler fmt fmt-check lint tidy deny
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo trace-demo alerts test test-faults writers pooler fmt fmt-check lint tidy deny
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -27,6 +27,10 @@ demo: build ## The whole story with a crash in the middle, on infrastructure of 
 
 trace-demo: build ## One order's trace through all services, out of a Jaeger in Docker or the one that JAEGER_URL names
 	@$(BREW) trace-demo
+
+ALERTS := deploy/prometheus
+alerts: ## Check and test the alerts, by Prometheus' promtool
+	@promtool check rules $(ALERTS)/alerts.yml && promtool test rules $(ALERTS)/alerts_test.yml
 
 # With bugs that can be switched on, for the tests of `brew verify`; no other build has them.
 TESTED := --workspace --features runtime/seeded-bugs

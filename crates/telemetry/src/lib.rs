@@ -8,7 +8,7 @@ pub mod metrics;
 pub mod rpc;
 pub mod spans;
 
-pub use init::{Error, Guard, init, init_traces};
+pub use init::{Error, Guard, init, init_traces, init_traces_to};
 
 /// An error with everything that caused it, in one line.
 #[must_use]

@@ -1,5 +1,10 @@
 //! What Prometheus reads.
 
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+};
+
 use opentelemetry::KeyValue;
 use telemetry::{
     catalogue::{ALL, Kind, Metric},
@@ -34,4 +39,23 @@ async fn every_metric_of_the_catalogue_is_scraped_under_its_name_with_its_kind_a
         assert!(sample.is_some(), "{name} has not its labels in\n{text}");
     }
     assert!(text.contains("\nprocess_resident_memory_bytes "), "{text}");
+    as_prometheus_reads_it(&text);
+}
+
+/// Prometheus' own parser and its rules for names, where it is installed.
+fn as_prometheus_reads_it(text: &str) {
+    let promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut promtool) = promtool else {
+        eprintln!("not run: promtool check metrics (promtool is not installed)");
+        return;
+    };
+    promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = promtool.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
 }

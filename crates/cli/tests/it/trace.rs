@@ -119,11 +119,32 @@ fn judge(order_id: &str, spans: &[Value]) {
             let table = tags["db.collection.name"].as_str();
             assert_eq!(table, Some("processed_outbox_ids"), "a duplicate has no effect: {span:#}");
         }
+        in_the_docs(span);
         let tags = tags.as_object().unwrap();
         for key in RETIRED {
             assert!(!tags.contains_key(key), "{name}: {key}");
         }
         assert!(!tags.contains_key("error.type"), "{span:#}");
+    }
+}
+
+/// Fails unless docs/telemetry.md has the span, with each of its attributes.
+fn in_the_docs(span: &Value) {
+    let docs = include_str!("../../../../docs/telemetry.md");
+    let tags = span["tags"].as_object().unwrap();
+    let row = match tags.get("messaging.operation.name").and_then(Value::as_str) {
+        Some(operation) => format!("| `{operation} {{topic}}` |"),
+        None if tags.contains_key("rpc.method") => "| `{rpc.method}` |".to_owned(),
+        None if tags.contains_key("db.system.name") => "| `{operation} {table}` |".to_owned(),
+        None if tags.contains_key("http.request.method") => "| `{method} {path}` |".to_owned(),
+        None => format!("| `{}` |", span["name"].as_str().unwrap()),
+    };
+    let line = docs.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no {row}"));
+    // What the library and Jaeger add.
+    let added =
+        |key: &str| key.starts_with("otel.") || ["span.kind", "w3c.tracestate", "error"].contains(&key);
+    for key in tags.keys().filter(|key| !added(key)) {
+        assert!(line.contains(&format!("`{key}`")), "docs/telemetry.md has no {key} in {row}");
     }
 }
 
