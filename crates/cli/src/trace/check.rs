@@ -29,8 +29,7 @@ pub(crate) fn problems(traces: &[Trace]) -> Vec<String> {
 fn shape(spans: &[Span]) -> Vec<String> {
     let mut problems = Vec::new();
     let ids: BTreeSet<&str> = spans.iter().map(|span| span.id.as_str()).collect();
-    let roots: Vec<String> =
-        spans.iter().filter(|span| span.parent.is_none()).map(|span| said(span)).collect();
+    let roots: Vec<String> = spans.iter().filter(|span| span.parent.is_none()).map(said).collect();
     if roots.len() != 1 {
         problems.push(format!("a trace has one root; this has {}: {}", roots.len(), roots.join(", ")));
     }

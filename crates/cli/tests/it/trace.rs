@@ -21,7 +21,7 @@ struct Traced<'a> {
 pub(crate) async fn in_jaeger(lab: &Lab) {
     let variable = |name| std::env::var(name).ok();
     let (Some(jaeger), Some(otlp)) = (variable("BREW_TEST_JAEGER"), variable("BREW_TEST_OTLP")) else {
-        eprintln!("not run: trace in Jaeger (BREW_TEST_JAEGER and BREW_TEST_OTLP name none)");
+        // `brew local run --jaeger` has said why.
         return;
     };
     let traced = Traced { lab, jaeger, otlp, began: Instant::now() };
