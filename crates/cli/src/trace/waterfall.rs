@@ -190,15 +190,15 @@ mod tests {
         ];
         let trace = Trace { id: "a".to_owned(), spans };
         let expected = "\
-service  span                                           at ms    took ms
-shop     PlaceOrder                                       0.0        2.0  ████████
-shop     └─ create orders                                 1.0        1.0      ████
-            │  waits in the outbox                        2.0        2.0          ········
-shop        ├─ send orders                                4.0        1.0                  ████
-            │  waits in Kafka                             5.0        1.0                      ····
-shop        ├─ process orders ✗ deadlock                  6.0        1.0                          ████
-            │  waits in Kafka                             5.0        2.5                      ··········
-shop        └─ process orders (duplicate: no effect)      7.5        0.5                                ██";
+service  span                                             at ms    took ms
+shop     PlaceOrder                                         0.0        2.0  ████████
+shop     └─ create orders                                   1.0        1.0      ████
+            │  waits in the outbox                          2.0        2.0          ········
+shop        ├─ send orders                                  4.0        1.0                  ████
+            │  waits in Kafka                               5.0        1.0                      ····
+shop        ├─ process orders ✗ deadlock                    6.0        1.0                          ████
+            │  waits in Kafka                               5.0        2.5                      ··········
+shop        └─ process orders (duplicate: no effect)        7.5        0.5                                ██";
         let told = lines(&trace, false);
         let told: Vec<&str> = told.iter().map(|line| line.trim_end()).collect();
         assert_eq!(told.join("\n"), expected, "{}", told.join("\n"));
