@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, process::Stdio, time::Instant};
 
+use proto::order::v1::{OrderLine, PlaceOrderRequest, order_service_client::OrderServiceClient};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -87,7 +88,8 @@ async fn after_a_crash_and_a_replay_it_is_one_trace(traced: &Traced<'_>) {
     let replay = succeeds(traced.command("lab run-consumer").env("BREW__CONSUMER__GROUP", "replay")).await;
     assert!(replay.ends_with("processed=6 inserted=0 skipped=6\n"), "{replay}");
     let (mut shop, address) = traced.shop().await;
-    for order_id in ["order-1", "order-2", "order-3"] {
+    assert_eq!(placed_under_a_malformed_context(&address).await, "order-4");
+    for order_id in ["order-1", "order-2", "order-3", "order-4"] {
         let watch = format!("order watch {order_id} --order-service {address}");
         let said = succeeds(&mut traced.lab.command(&watch)).await;
         assert!(said.contains("completed"), "{said}");
@@ -98,7 +100,24 @@ async fn after_a_crash_and_a_replay_it_is_one_trace(traced: &Traced<'_>) {
     for order_id in ["order-1", "order-2", "order-3"] {
         judge(order_id, &traced.trace(order_id).await);
     }
+    traced.trace("order-4").await;
     traced.brew("local reset").await;
+}
+
+/// The id of an order whose caller sends a trace context that cannot be read.
+async fn placed_under_a_malformed_context(address: &str) -> String {
+    let mut client = OrderServiceClient::connect(address.to_owned()).await.unwrap();
+    let mut request = tonic::Request::new(PlaceOrderRequest {
+        customer: "somebody".to_owned(),
+        lines: vec![OrderLine { sku: "latte".to_owned(), quantity: 1 }],
+        idempotency_key: "malformed-context-1".to_owned(),
+        payment_token: "tok_good".to_owned(),
+    });
+    request.metadata_mut().insert("traceparent", "00-seven-seven-01".parse().unwrap());
+    let placed = client.place_order(request).await.unwrap();
+    let trace_id = placed.metadata().get("trace-id").expect("the header of a call that is traced");
+    assert_eq!(trace_id.len(), 32, "{trace_id:?}");
+    placed.into_inner().order.unwrap().order_id
 }
 
 /// `--check` has found nothing; what it does not look at.
