@@ -14,8 +14,7 @@ use opentelemetry_sdk::{
 };
 use tracing::{Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
-    EnvFilter, Layer, Registry, filter::Targets, layer::SubscriberExt, registry::LookupSpan,
-    util::SubscriberInitExt,
+    EnvFilter, Layer, filter::Targets, layer::SubscriberExt, registry::LookupSpan, util::SubscriberInitExt,
 };
 use uuid::Uuid;
 
@@ -73,12 +72,11 @@ pub fn init(service: &'static str) -> Result<Guard, Error> {
     metrics::gauge(&catalogue::BUILD_INFO).record(1.0, &build);
 
     let provider = provider(resource)?;
-    let filter = match env::var("RUST_LOG") {
+    let wanted = match env::var("RUST_LOG") {
         Ok(text) => EnvFilter::try_new(text)?,
         Err(_) => EnvFilter::new("info,sqlx=warn,sea_orm=warn,sea_orm_migration=warn"),
     };
-    let spans = spans_of(&provider).with_filter(only_ours());
-    tracing_subscriber::registry().with(logs().with_filter(filter)).with(spans).try_init()?;
+    subscribe(wanted, &provider)?;
     Ok(Guard(provider))
 }
 
@@ -93,7 +91,8 @@ pub fn init_traces(service: &'static str) -> Result<Guard, Error> {
     Ok(Guard(provider))
 }
 
-/// Starts traces alone and gives each span to `exporter` as it ends, with nothing to flush; for tests.
+/// Starts logs and traces as [`init`] does, but gives each span to `exporter` as it ends, with nothing to flush; for
+/// tests.
 ///
 /// # Errors
 /// On a second call in one process.
@@ -109,7 +108,14 @@ pub fn init_traces_to(
         .build();
     spans::begin();
     global::set_tracer_provider(provider.clone());
-    tracing_subscriber::registry().with(spans_of(&provider)).with(only_ours()).try_init()?;
+    subscribe(EnvFilter::new("warn"), &provider)
+}
+
+/// One filter for logs and spans: with one of its own for each layer, the tracing layer lost the first span of a kind
+/// (the tests of spans in inventory-service found it). Spans do not depend on which logs are `wanted`.
+fn subscribe(wanted: EnvFilter, provider: &SdkTracerProvider) -> Result<(), Error> {
+    let wanted = wanted.add_directive(format!("{}=info", spans::TARGET).parse()?);
+    tracing_subscriber::registry().with(wanted).with(logs()).with(spans_of(provider)).try_init()?;
     Ok(())
 }
 
@@ -138,10 +144,13 @@ where
         .with_target(false)
         .with_threads(false)
         .with_tracked_inactivity(false)
+        // What is logged within a span is an event of it, and does not decide whether it has failed.
+        .with_error_events_to_status(false)
+        .with_error_events_to_exceptions(false)
+        .with_error_fields_to_exceptions(false)
 }
 
-/// The filter of our spans. Where there is one layer alone it filters for all: as that layer's own it lost the first
-/// span of a kind (a test in inventory-service found it).
+/// Our spans alone, where nothing is logged.
 fn only_ours() -> Targets {
     Targets::new().with_target(spans::TARGET, LevelFilter::INFO)
 }
@@ -170,7 +179,10 @@ fn exporter() -> Result<Option<SpanExporter>, Error> {
     }
 }
 
-fn logs() -> Box<dyn Layer<Registry> + Send + Sync> {
+fn logs<S>() -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
+{
     if std::io::stderr().is_terminal() {
         return tracing_subscriber::fmt::layer().with_writer(std::io::stderr).boxed();
     }
