@@ -73,11 +73,7 @@ impl Envelope {
             .map_err(|_| bad(header::OUTBOX_ID, "not a decimal number"))?;
         let event_id = Uuid::parse_str(text(&found, header::EVENT_ID)?)
             .map_err(|_| bad(header::EVENT_ID, "not a UUID"))?;
-        let trace = [header::TRACEPARENT, header::TRACESTATE]
-            .into_iter()
-            // A broken trace context costs the trace, never the event.
-            .filter_map(|name| Some((name.to_owned(), text(&found, name).ok()?.to_owned())))
-            .collect();
+        let trace = header::trace(|name| std::str::from_utf8(found.get(name)?).ok());
         Ok(Self {
             outbox_id: OutboxId(outbox_id),
             source: text(&found, header::OUTBOX_SOURCE)?.to_owned(),

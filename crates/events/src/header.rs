@@ -1,5 +1,7 @@
 //! Names of the record headers (design: "The record").
 
+use std::collections::BTreeMap;
+
 /// The outbox row's id, in decimal.
 pub const OUTBOX_ID: &str = "outbox-id";
 /// The aggregate, equal to the record's key.
@@ -16,6 +18,13 @@ pub const CONTENT_TYPE: &str = "content-type";
 pub const TRACEPARENT: &str = "traceparent";
 /// W3C trace state, if there was one.
 pub const TRACESTATE: &str = "tracestate";
+
+/// The trace context among headers, of which `header` finds one by its name, if it is there and a text: a broken one
+/// costs the trace, never the event.
+pub fn trace<'a>(header: impl Fn(&str) -> Option<&'a str>) -> BTreeMap<String, String> {
+    let found = |name: &str| Some((name.to_owned(), header(name)?.to_owned()));
+    [TRACEPARENT, TRACESTATE].into_iter().filter_map(found).collect()
+}
 
 /// The value of [`CONTENT_TYPE`].
 pub const JSON: &str = "application/json";

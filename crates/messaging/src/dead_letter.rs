@@ -2,7 +2,6 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
     sync::LazyLock,
     time::{Duration, SystemTime},
 };
@@ -95,7 +94,7 @@ impl DeadLetters {
         left.retain(|(record, reason)| {
             let Some((Some(ack), topic)) = acks.next() else { return true };
             tracing::warn!(place = %record.place(), reason, "dead letter");
-            tell(record, topic, *ack, &self.options.brokers, began);
+            tell(record, topic, *ack, self.options.first_broker(), began);
             false
         });
         if left.is_empty() && sent.failure.is_none() {
@@ -108,11 +107,8 @@ impl DeadLetters {
 }
 
 /// The letter is a span in the trace of what became one.
-fn tell(record: &Received, topic: &str, ack: Ack, brokers: &str, began: SystemTime) {
-    let headers = record.headers.iter();
-    let text =
-        |(name, value): &(String, Vec<u8>)| Some((name.clone(), String::from_utf8(value.clone()).ok()?));
-    let created: BTreeMap<String, String> = headers.filter_map(text).collect();
+fn tell(record: &Received, topic: &str, ack: Ack, broker: &str, began: SystemTime) {
+    let created = header::trace(|name| record.header(name));
     if !spans::sampled(&created) {
         return;
     }
@@ -123,11 +119,9 @@ fn tell(record: &Received, topic: &str, ack: Ack, brokers: &str, began: SystemTi
         key: &String::from_utf8_lossy(&record.key),
         event_id: record.header(header::EVENT_ID).unwrap_or_default(),
     };
-    let (client_id, broker) = (CLIENT_ID, brokers.split(',').next().unwrap_or_default());
-    spans::send(
-        &spans::Send { message, created: &created, client_id, broker, waited: None, error: None },
-        began,
-    );
+    let send =
+        spans::Send { message, created: &created, client_id: CLIENT_ID, broker, waited: None, error: None };
+    spans::send(&send, began);
 }
 
 fn letter<'a>(record: &'a Received, topic: &'a str, reason: &str, consumer: &'a str) -> Record<'a> {

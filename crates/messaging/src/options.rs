@@ -18,6 +18,12 @@ pub struct KafkaOptions {
 }
 
 impl KafkaOptions {
+    /// The first of `brokers`: what a span calls the server.
+    #[must_use]
+    pub fn first_broker(&self) -> &str {
+        self.brokers.split(',').next().unwrap_or_default()
+    }
+
     pub(crate) fn client(&self, client_id: &str) -> ClientConfig {
         let mut config = ClientConfig::new();
         config

@@ -276,7 +276,7 @@ impl Worker {
     }
 
     fn tell(&self, rows: &[PendingRow<'_>], outcome: &SendOutcome, began: SystemTime) {
-        let broker = self.target.kafka.brokers.split(',').next().unwrap_or_default();
+        let broker = self.target.kafka.first_broker();
         let sender = tell::Sender { source: &self.source.name, client_id: &self.client_id, broker };
         tell::sent(&sender, rows, outcome, began);
     }

@@ -8,6 +8,7 @@ mod postgres;
 mod process;
 mod proxy;
 mod relays;
+mod span_docs;
 mod topics;
 mod until;
 
@@ -17,6 +18,7 @@ pub use postgres::{TestDatabase, database};
 pub use process::{Service, run_to_end};
 pub use proxy::{Proxy, Replies};
 pub use relays::{drain, relay_options, relay_setup, start_relay};
+pub use span_docs::span_in_docs;
 pub use topics::{kafka, make_topic, read, topic};
 pub use until::until;
 

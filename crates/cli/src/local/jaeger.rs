@@ -6,10 +6,8 @@ use crate::output::note;
 
 use super::{
     compose,
-    state::{Jaeger, JaegerKind, Profile},
+    state::{Jaeger, JaegerKind, OTLP, Profile},
 };
-
-const OTLP: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 /// Takes the Jaeger that JAEGER_URL and OTEL_EXPORTER_OTLP_ENDPOINT name, else starts one in Docker.
 pub(crate) async fn start(profile: &Profile, docker: &Result<(), String>) -> anyhow::Result<Jaeger> {

@@ -70,22 +70,26 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// Starts what does not run yet.
 pub(crate) async fn up(profile: &Profile) -> anyhow::Result<State> {
-    let mut state = State::load(profile)?.unwrap_or_default();
     let docker = compose::usable().await;
-    if !state.postgres_runs() {
-        state.postgres = Some(postgres::start(profile, &docker).await?);
-        state.save(profile)?;
-    }
-    if !state.kafka_runs() {
-        state.kafka = Some(kafka::start(profile, &docker).await?);
-        state.save(profile)?;
-    }
+    let mut state = servers(profile, &docker).await?;
     if profile.jaeger {
         state.jaeger = Some(jaeger::start(profile, &docker).await?);
         state.save(profile)?;
     }
-    for text in state.describe() {
-        note(text);
+    state.describe().into_iter().for_each(note);
+    Ok(state)
+}
+
+/// Postgres and Kafka.
+async fn servers(profile: &Profile, docker: &Result<(), String>) -> anyhow::Result<State> {
+    let mut state = State::load(profile)?.unwrap_or_default();
+    if !state.postgres_runs() {
+        state.postgres = Some(postgres::start(profile, docker).await?);
+        state.save(profile)?;
+    }
+    if !state.kafka_runs() {
+        state.kafka = Some(kafka::start(profile, docker).await?);
+        state.save(profile)?;
     }
     Ok(state)
 }
@@ -96,6 +100,12 @@ pub(crate) async fn down(profile: &Profile) -> anyhow::Result<()> {
         note("nothing runs");
         return Ok(());
     };
+    stop(profile, &state).await?;
+    note("stopped; the data stays (`make reset` deletes it)");
+    Ok(())
+}
+
+async fn stop(profile: &Profile, state: &State) -> anyhow::Result<()> {
     if let Some(jaeger) = &state.jaeger {
         jaeger::stop(profile, jaeger).await?;
     }
@@ -105,7 +115,6 @@ pub(crate) async fn down(profile: &Profile) -> anyhow::Result<()> {
     if let Some(postgres) = &state.postgres {
         postgres::stop(profile, postgres).await?;
     }
-    note("stopped; the data stays (`make reset` deletes it)");
     Ok(())
 }
 
@@ -125,14 +134,8 @@ pub(crate) async fn reset(profile: &Profile) -> anyhow::Result<()> {
 /// Stops what `up` started and deletes its data. Servers that were given stay as they are.
 pub(crate) async fn discard(profile: &Profile) -> anyhow::Result<()> {
     if let Some(state) = State::load(profile)? {
-        if let Some(jaeger) = &state.jaeger {
-            jaeger::stop(profile, jaeger).await?;
-        }
-        if let Some(kafka) = &state.kafka {
-            kafka::stop(profile, kafka).await?;
-        }
+        stop(profile, &state).await?;
         if let Some(postgres) = &state.postgres {
-            postgres::stop(profile, postgres).await?;
             postgres::delete(postgres)?;
         }
         compose::delete(profile, &state).await?;
@@ -155,21 +158,23 @@ fn status(profile: &Profile) -> anyhow::Result<()> {
 async fn run_inside(profile: &Profile, command: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let (program, arguments) = command.split_first().context("no command given")?;
     let end = async {
-        let mut state = up(&Profile { jaeger: false, ..profile.clone() }).await?;
+        let docker = compose::usable().await;
+        let mut state = servers(profile, &docker).await?;
         if profile.jaeger {
-            match jaeger::start(profile, &compose::usable().await).await {
+            match jaeger::start(profile, &docker).await {
                 Ok(jaeger) => state.jaeger = Some(jaeger),
                 Err(why) => note(format_args!("not run: trace in Jaeger ({why:#})")),
             }
             state.save(profile)?;
         }
+        state.describe().into_iter().for_each(note);
         let traced = state.jaeger.iter().flat_map(|jaeger| {
             [("BREW_TEST_JAEGER", jaeger.url.clone()), ("BREW_TEST_OTLP", jaeger.otlp.clone())]
         });
         tokio::process::Command::new(program)
             .args(arguments)
             // Only what a test asks for is traced.
-            .env_remove("OTEL_EXPORTER_OTLP_ENDPOINT")
+            .env_remove(state::OTLP)
             .envs(traced)
             .env("BREW_TEST_POSTGRES", state.postgres_url()?)
             .env("BREW_TEST_KAFKA", state.brokers()?)

@@ -36,6 +36,9 @@ impl Profile {
     }
 }
 
+/// The environment's name for where spans go.
+pub(super) const OTLP: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
 const GIVEN: &str = "not ours";
 const IN_DOCKER: &str = "in Docker";
 
@@ -101,7 +104,7 @@ pub(crate) enum JaegerKind {
 impl Jaeger {
     /// The environment of who sends spans and of who looks for them.
     pub(crate) fn variables(&self) -> [(&'static str, String); 2] {
-        [("OTEL_EXPORTER_OTLP_ENDPOINT", self.otlp.clone()), ("JAEGER_URL", self.url.clone())]
+        [(OTLP, self.otlp.clone()), ("JAEGER_URL", self.url.clone())]
     }
 }
 

@@ -19,9 +19,10 @@ pub(crate) fn problems(traces: &[Trace]) -> Vec<String> {
             return vec![format!("one order is one trace; this has {}: {}", ids.len(), ids.join(", "))];
         }
     };
+    let children = trace.children();
     let mut problems = shape(&trace.spans);
-    problems.extend(events(&trace.spans));
-    problems.extend(calls(&trace.spans));
+    problems.extend(events(&trace.spans, &children));
+    problems.extend(calls(&trace.spans, &children));
     problems
 }
 
@@ -42,9 +43,8 @@ fn shape(spans: &[Span]) -> Vec<String> {
 }
 
 /// Each event was sent, and processed by everyone whom it concerns.
-fn events(spans: &[Span]) -> Vec<String> {
+fn events(spans: &[Span], children: &BTreeMap<&str, Vec<&Span>>) -> Vec<String> {
     let mut problems = Vec::new();
-    let children = children(spans);
     let created = || spans.iter().filter(|span| span.is("create"));
     if !created().any(|span| topic_of(span) == topic::ORDERS) {
         problems.push(format!("no span has created an event for {}", topic::ORDERS));
@@ -70,8 +70,7 @@ fn events(spans: &[Span]) -> Vec<String> {
 }
 
 /// Each HTTP call was answered by somebody who is in the trace, too.
-fn calls(spans: &[Span]) -> Vec<String> {
-    let children = children(spans);
+fn calls(spans: &[Span], children: &BTreeMap<&str, Vec<&Span>>) -> Vec<String> {
     let client = |span: &&Span| {
         span.text("span.kind") == Some("client")
             && span.tags.contains_key("http.request.method")
@@ -80,16 +79,6 @@ fn calls(spans: &[Span]) -> Vec<String> {
     };
     let unanswered = spans.iter().filter(client).filter(|span| !children.contains_key(span.id.as_str()));
     unanswered.map(|span| format!("missing service: nobody has served {}", said(span))).collect()
-}
-
-fn children(spans: &[Span]) -> BTreeMap<&str, Vec<&Span>> {
-    let mut children: BTreeMap<&str, Vec<&Span>> = BTreeMap::new();
-    for span in spans {
-        if let Some(parent) = &span.parent {
-            children.entry(parent).or_default().push(span);
-        }
-    }
-    children
 }
 
 fn topic_of(span: &Span) -> &str {

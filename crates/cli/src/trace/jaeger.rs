@@ -44,6 +44,19 @@ pub(crate) struct Span {
     pub(crate) tags: BTreeMap<String, Json>,
 }
 
+impl Trace {
+    /// The spans of each parent, by when they began.
+    pub(crate) fn children(&self) -> BTreeMap<&str, Vec<&Span>> {
+        let mut children: BTreeMap<&str, Vec<&Span>> = BTreeMap::new();
+        for span in &self.spans {
+            if let Some(parent) = &span.parent {
+                children.entry(parent).or_default().push(span);
+            }
+        }
+        children
+    }
+}
+
 impl Span {
     pub(crate) fn text(&self, tag: &str) -> Option<&str> {
         self.tags.get(tag)?.as_str()
@@ -51,6 +64,11 @@ impl Span {
 
     pub(crate) fn end_us(&self) -> u64 {
         self.start_us + self.took_us
+    }
+
+    /// Of a database.
+    pub(crate) fn is_statement(&self) -> bool {
+        self.tags.contains_key("db.system.name")
     }
 
     /// `create brew.orders.v1` is of `create`.

@@ -100,7 +100,7 @@ async fn look(args: &Args) -> anyhow::Result<(Vec<Trace>, Vec<String>)> {
 fn show(trace: &Trace, args: &Args) {
     waterfall::lines(trace, args.statements).into_iter().for_each(line);
     let services: BTreeSet<&str> = trace.spans.iter().map(|span| span.service.as_str()).collect();
-    let statements = trace.spans.iter().filter(|span| span.tags.contains_key("db.system.name")).count();
+    let statements = trace.spans.iter().filter(|span| span.is_statement()).count();
     let (begin, end) = waterfall::range(trace);
     let hidden = if args.statements { "" } else { ", --statements shows them" };
     line(format_args!(

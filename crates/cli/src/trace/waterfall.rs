@@ -22,7 +22,7 @@ struct Row {
 
 /// The whole waterfall, a line a span; statements only if `statements`.
 pub(crate) fn lines(trace: &Trace, statements: bool) -> Vec<String> {
-    let shown = |span: &Span| statements || !span.tags.contains_key("db.system.name");
+    let shown = |span: &Span| statements || !span.is_statement();
     let (begin, end) = range(trace);
     let rows = rows(trace, shown);
     let service = rows.iter().map(|row| row.service.chars().count()).max().unwrap_or(0).max("service".len());
@@ -64,6 +64,7 @@ fn bar(at: u64, took: u64, whole: u64, sign: char) -> String {
 fn rows(trace: &Trace, shown: impl Fn(&Span) -> bool) -> Vec<Row> {
     let by_id: BTreeMap<&str, &Span> = trace.spans.iter().map(|span| (span.id.as_str(), span)).collect();
     let parent = |span: &Span| span.parent.as_deref().and_then(|parent| by_id.get(parent)).copied();
+    let all_children = trace.children();
     let mut rows = Vec::new();
     // What is to be told next comes last. Traces are not deep, but a loop cannot overflow.
     let mut next: Vec<(&Span, Vec<bool>)> = trace
@@ -94,11 +95,8 @@ fn rows(trace: &Trace, shown: impl Fn(&Span) -> bool) -> Vec<Row> {
             waits: false,
             failed: span.tags.contains_key("error.type"),
         });
-        let children: Vec<&Span> = trace
-            .spans
-            .iter()
-            .filter(|child| child.parent.as_deref() == Some(&span.id) && shown(child))
-            .collect();
+        let children = all_children.get(span.id.as_str()).into_iter().flatten().copied();
+        let children: Vec<&Span> = children.filter(|child| shown(child)).collect();
         for (position, child) in children.iter().enumerate().rev() {
             let mut depth = last.clone();
             depth.push(position + 1 == children.len());
