@@ -4,9 +4,11 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    bench, demo, dlq, dual_write, end_offsets, lab, load, local, order, outbox, shop, stock, trace, verify,
+    bench, demo, dlq, dual_write, end_offsets, lab, load, local, order, outbox, shop, stock, topics, trace,
+    verify,
 };
 
 /// Brew at a terminal: orders, stock, outboxes, local infrastructure, the lab, the demo, the storm and the check of
@@ -34,6 +36,10 @@ enum Command {
     /// Look at records that consumers could not apply, and put them back.
     #[command(subcommand)]
     Dlq(dlq::Command),
+    /// Make the topics that are not there: the job of a deployment.
+    Topics(topics::Args),
+    /// Do nothing until SIGTERM: for a pod in which commands are run.
+    Wait,
     /// How many records each partition of each topic has had.
     EndOffsets(end_offsets::Args),
     /// Postgres and Kafka on this machine: with Docker where it runs, without where it does not.
@@ -42,7 +48,8 @@ enum Command {
     /// One step of the lab at a time, over the real services. Begin with `brew local up`.
     #[command(subcommand)]
     Lab(lab::Command),
-    /// The whole story with a crash in the middle, on infrastructure of its own; ends with a verdict.
+    /// The whole story with a crash in the middle, on infrastructure of its own; ends with a verdict. On a stack that
+    /// runs (--order-service): orders that end in every way, and the check of everything.
     Demo(demo::Args),
     /// The two ways that fail, each with a crash between its two steps, beside the outbox with the same crash.
     DualWrite(dual_write::Args),
@@ -72,6 +79,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Command::Stock(args) => stock::run(args).await,
         Command::Outbox(command) => outbox::run(command).await,
         Command::Dlq(command) => dlq::run(command).await,
+        Command::Topics(args) => topics::run(args).await,
+        Command::Wait => wait().await,
         Command::EndOffsets(args) => end_offsets::run(args).await,
         Command::Local(command) => local::run(command).await,
         Command::Lab(command) => lab::run(command).await,
@@ -87,4 +96,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+async fn wait() -> anyhow::Result<ExitCode> {
+    let mut term = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = term.recv() => {}
+        end = tokio::signal::ctrl_c() => end?,
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let state = State::running(&args.profile)?;
     let mut ends = Vec::new();
-    for spec in lab::topic_specs() {
+    for spec in lab::topic_specs(1) {
         let partitions = lab::end_offsets(&state, &spec.name).await?;
         ends.push((spec.name, partitions));
     }

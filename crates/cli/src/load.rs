@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         let shop = shop::open(&state, 0).await?;
         (Some(state), Some(shop))
     } else {
-        (State::load(&args.profile)?, None)
+        (State::found(&args.profile)?, None)
     };
     let address = match &shop {
         Some(shop) => format!("http://{}", shop.orders),

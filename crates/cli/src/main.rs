@@ -15,6 +15,7 @@ mod outbox;
 mod output;
 mod shop;
 mod stock;
+mod topics;
 mod trace;
 mod verify;
 

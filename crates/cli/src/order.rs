@@ -84,6 +84,11 @@ pub(crate) async fn connect(address: &str) -> anyhow::Result<Client> {
     Ok(OrderServiceClient::new(Traced(channel)))
 }
 
+/// The trace that an answer names, if it is sampled.
+pub(crate) fn trace_id<T>(answer: &tonic::Response<T>) -> Option<String> {
+    answer.metadata().get(TRACE_ID).and_then(|id| id.to_str().ok()).map(str::to_owned)
+}
+
 pub(crate) async fn run(args: OrderArgs) -> anyhow::Result<ExitCode> {
     // Of each call, where OTEL_EXPORTER_OTLP_ENDPOINT says that they are wanted.
     let traces = telemetry::init_traces("brew")?;
@@ -102,7 +107,7 @@ async fn call(args: OrderArgs) -> anyhow::Result<()> {
             let lines = lines.iter().map(|text| order_line(text)).collect::<anyhow::Result<_>>()?;
             let request = PlaceOrderRequest { customer, lines, idempotency_key, payment_token: token };
             let placed = client.place_order(request).await.map_err(said)?;
-            let trace = placed.metadata().get(TRACE_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+            let trace = trace_id(&placed);
             let order = placed.into_inner().order.context("an answer without an order")?;
             line(if args.json { pretty(&as_json(&order)) } else { order.order_id });
             if let Some(id) = trace {

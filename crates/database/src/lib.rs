@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 pub use decider::Decider;
 pub use failure::{Failure, failure};
-pub use migrate::{Migration, migrate, revert};
+pub use migrate::{Migration, await_schema, migrate, migrate_at, revert};
 
 /// What went wrong with the database.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,16 @@ pub enum Error {
     /// The database's or the driver's own word.
     #[error("database")]
     Database(#[from] DbErr),
+    /// [`await_schema`] has waited for long enough.
+    #[error(
+        "after {waited_s} s the database has not this version's schema: {why}; does the job run that migrates it?"
+    )]
+    NoSchema {
+        /// What was found last.
+        why: String,
+        /// For how long.
+        waited_s: u64,
+    },
 }
 
 /// How to reach the database.

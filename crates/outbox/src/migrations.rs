@@ -29,5 +29,10 @@ pub fn migrations(source: &str) -> Vec<Migration> {
             include_str!("../migrations/0004_allow_larger_payloads.up.sql"),
             include_str!("../migrations/0004_allow_larger_payloads.down.sql"),
         ),
+        Migration::new(
+            "outbox_0005_first_partitions",
+            include_str!("../migrations/0005_first_partitions.up.sql"),
+            include_str!("../migrations/0005_first_partitions.down.sql"),
+        ),
     ]
 }

@@ -95,7 +95,15 @@ pub async fn serve_admin(
     health: Health,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
+    serve_admin_on(TcpListener::bind(address).await?, health, shutdown).await
+}
+
+/// The same on a port that is bound already.
+pub(crate) async fn serve_admin_on(
+    listener: TcpListener,
+    health: Health,
+    shutdown: CancellationToken,
+) -> std::io::Result<()> {
     tracing::info!(address = %listener.local_addr()?, "admin port");
     let routes = Router::new()
         .route("/livez", get(|| async { "ok\n" }))

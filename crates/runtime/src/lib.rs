@@ -3,10 +3,12 @@
 
 pub mod fault;
 mod health;
+mod probe;
 pub mod seeded;
 mod shutdown;
 mod supervise;
 
 pub use health::{AdminOptions, Health, serve_admin, watch};
+pub use probe::healthcheck;
 pub use shutdown::shutdown_token;
 pub use supervise::{Error, Supervisor};

@@ -1,6 +1,6 @@
 //! Tasks that belong together: the first that fails stops them all, and none outlives the drain.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, net::SocketAddr, time::Duration};
 
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,17 @@ pub enum Error {
         /// The time they had.
         grace_ms: u128,
     },
+    /// Nobody answers at the admin port.
+    #[error("no answer at {place}")]
+    NoAnswer {
+        /// Where it was asked.
+        place: SocketAddr,
+        /// Why not.
+        source: reqwest::Error,
+    },
+    /// A service that is not ready says what it waits for.
+    #[error("not ready: {0}")]
+    NotReady(String),
 }
 
 type TaskEnd = (&'static str, Result<(), Box<dyn std::error::Error + Send + Sync>>);

@@ -58,6 +58,21 @@ impl TestDatabase {
     pub async fn number(&self, query: &str) -> i64 {
         self.client().await.query_one(query, &[]).await.unwrap().get(0)
     }
+
+    /// Drops the outbox's daily partitions, as if its publisher had not been there for days: all rows go to the default
+    /// partition.
+    ///
+    /// # Panics
+    /// When there are none.
+    pub async fn drop_days(&self) {
+        let drop = "do $$ declare day regclass; begin
+                        for day in select inhrelid from pg_inherits where inhparent = 'outbox'::regclass
+                                      and inhrelid <> 'outbox_default'::regclass loop
+                            execute format('drop table %s', day);
+                        end loop;
+                        if not found then raise 'no partitions'; end if; end $$";
+        self.client().await.batch_execute(drop).await.unwrap();
+    }
 }
 
 async fn connect(url: &str) -> Client {

@@ -64,6 +64,7 @@ impl From<Error> for ApplyError {
             // What is too large now is too large later.
             Error::Outbox(outbox::Error::TooLarge { .. }) => Self::Data(text),
             Error::Outbox(_)
+            | Error::Connect(database::Error::NoSchema { .. })
             | Error::Inbox(_)
             | Error::Kafka(_)
             | Error::Runtime(_)

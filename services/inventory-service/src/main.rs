@@ -1,39 +1,14 @@
 //! Start and end of inventory-service.
 
-use std::{path::PathBuf, sync::Arc};
+mod args;
+
+use std::sync::Arc;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use args::{Args, Command};
+use clap::Parser;
 use inventory_service::{Options, migrations, serve, settings};
 use messaging::Tally;
-
-/// Sets stock aside for orders, exactly once each in effect, however often an order's event is delivered.
-///
-/// Settings: built-in defaults, then --config, then environment variables like BREW__DATABASE__URL and
-/// BREW__KAFKA__BROKERS.
-#[derive(Parser)]
-#[command(version)]
-struct Args {
-    /// A TOML file with settings.
-    #[arg(long, env = "BREW_CONFIG", global = true)]
-    config: Option<PathBuf>,
-    /// Stop when the topics are read to their end.
-    #[arg(long)]
-    exit_when_idle: bool,
-    /// Print one INSERT or DUP line for each event, and the sums at the end.
-    #[arg(long)]
-    print_records: bool,
-    #[command(subcommand)]
-    command: Option<Command>,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Consume until SIGTERM (the default).
-    Serve,
-    /// Bring the database to this version's schema, then end.
-    Migrate,
-}
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -43,12 +18,16 @@ async fn main() -> anyhow::Result<()> {
     runtime::fault::arm_from_env()?;
     let shutdown = runtime::shutdown_token().context("signal handlers")?;
 
-    let end = if matches!(args.command, Some(Command::Migrate)) {
-        let db = database::connect(&settings.database).await?;
-        database::migrate(&db, migrations()).await.context("migrate")
-    } else {
-        let options = Options { exit_when_idle: args.exit_when_idle, print_records: args.print_records };
-        serve(settings, options, Arc::new(Tally::default()), shutdown).await.map_err(Into::into)
+    let options = Options { exit_when_idle: args.exit_when_idle, print_records: args.print_records };
+    let end = match args.command.unwrap_or(Command::Serve) {
+        Command::Migrate => database::migrate_at(&settings.database, migrations()).await.context("migrate"),
+        Command::AwaitSchema => {
+            database::await_schema(&settings.database, &migrations()).await.map_err(Into::into)
+        }
+        Command::Healthcheck => runtime::healthcheck(settings.admin.address).await.map_err(Into::into),
+        Command::Serve => {
+            serve(settings, options, Arc::new(Tally::default()), shutdown).await.map_err(Into::into)
+        }
     };
 
     tokio::task::spawn_blocking(|| telemetry.finish()).await?;

@@ -26,6 +26,10 @@ enum Command {
     Serve,
     /// Bring the database to this version's schema, then end.
     Migrate,
+    /// Wait until the database has this version's schema, then end.
+    AwaitSchema,
+    /// Ask this service's own admin port whether it is ready, then end: for containers.
+    Healthcheck,
 }
 
 #[tokio::main]
@@ -37,10 +41,11 @@ async fn main() -> anyhow::Result<()> {
     let shutdown = runtime::shutdown_token().context("signal handlers")?;
 
     let end = match args.command.unwrap_or(Command::Serve) {
-        Command::Migrate => {
-            let db = database::connect(&settings.database).await?;
-            database::migrate(&db, migrations()).await.context("migrate")
+        Command::Migrate => database::migrate_at(&settings.database, migrations()).await.context("migrate"),
+        Command::AwaitSchema => {
+            database::await_schema(&settings.database, &migrations()).await.map_err(Into::into)
         }
+        Command::Healthcheck => runtime::healthcheck(settings.admin.address).await.map_err(Into::into),
         Command::Serve => {
             let address = settings.grpc.address;
             let listener = TcpListener::bind(address).await.with_context(|| format!("bind {address}"))?;

@@ -5,5 +5,5 @@ pub mod settings;
 mod migrate;
 mod publish;
 
-pub use migrate::migrate;
+pub use migrate::{await_schema, migrate};
 pub use publish::{Error, Options, publish};

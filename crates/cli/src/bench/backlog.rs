@@ -44,7 +44,7 @@ pub(crate) async fn measure(ground: &Ground, args: &Args, events: u64) -> anyhow
     }
     wait_for_quiet(ground, args.quiet_wait).await?;
     let ends = Ends::of(&ground.kafka()?, &topic, TIMEOUT).await?;
-    let mut publisher = Running::publisher(ground, Part::Backlog)?;
+    let mut publisher = Running::publisher(ground, Part::Backlog, &[])?;
     let meter = Meter::start(ground, Some(publisher.pid()?), &client).await?;
     let samples = reach(&ends, events, &mut publisher).await?;
     let seconds = samples.last().map_or(0.0, |last| last.seconds);

@@ -164,7 +164,7 @@ impl Made {
             (header::EVENT_ID, uuid::Uuid::new_v4().to_string()),
             (header::EVENT_TYPE, event_type.to_owned()),
             (header::CONTENT_TYPE, header::JSON.to_owned()),
-            (header::TRACEPARENT, seed::traceparent()),
+            (header::TRACEPARENT, seed::traceparent(true)),
         ];
         Self { key, payload, headers }
     }

@@ -63,6 +63,7 @@ impl Drained {
 /// A publisher, halted but while it drains, with its outbox and its topic.
 pub(crate) struct Drain<'g> {
     ground: &'g Ground,
+    part: Part,
     publisher: Running,
     client: Client,
     topic: String,
@@ -72,22 +73,27 @@ pub(crate) struct Drain<'g> {
 }
 
 impl<'g> Drain<'g> {
-    /// Starts a publisher and lets it work off `warmup` events.
-    pub(crate) async fn open(ground: &'g Ground, warmup: u64) -> anyhow::Result<Self> {
-        let client = make_outbox(ground, Part::Drain).await?;
-        let topic = ground.topic(Part::Drain).await?;
+    /// Starts a publisher with these settings more and lets it work off `warmup` events.
+    pub(crate) async fn open(
+        ground: &'g Ground,
+        part: Part,
+        settings: &[(&str, String)],
+        warmup: u64,
+    ) -> anyhow::Result<Self> {
+        let client = make_outbox(ground, part).await?;
+        let topic = ground.topic(part).await?;
         let ends = Ends::of(&ground.kafka()?, &topic, TIMEOUT).await?;
-        let mut publisher = Running::publisher(ground, Part::Drain)?;
-        warm_up(ground, Part::Drain, &ends, warmup, &mut publisher, &client).await?;
+        let mut publisher = Running::publisher(ground, part, settings)?;
+        warm_up(ground, part, &ends, warmup, &mut publisher, &client).await?;
         publisher.halt()?;
-        Ok(Self { ground, publisher, client, topic, ends, written: warmup, rounds: Vec::new() })
+        Ok(Self { ground, part, publisher, client, topic, ends, written: warmup, rounds: Vec::new() })
     }
 
     /// Writes events while the publisher is halted, lets it go on, and measures until all are in the topic. Returns
     /// whether all came.
     pub(crate) async fn round(&mut self, args: &Args) -> anyhow::Result<bool> {
         let before = wal_position(&self.client).await?;
-        fill(self.ground, Part::Drain, &self.topic, args.events, ROWS).await?;
+        fill(self.ground, self.part, &self.topic, args.events, ROWS).await?;
         let insert_wal_bytes = wal_position(&self.client).await? - before;
         self.written += args.events;
         rest(&self.client).await?;
@@ -99,7 +105,7 @@ impl<'g> Drain<'g> {
         tokio::time::sleep(LAST_MARKS).await;
         let (seconds, came) = samples.last().map_or((0.0, 0), |last| (last.seconds, last.events));
         let span = meter.stop(args.events, seconds, &self.client).await?;
-        note(format_args!("  drain: {:.0} events/s", span.rate()));
+        note(format_args!("  {}: {:.0} events/s", self.part.name(), span.rate()));
         all_marked(&self.client, STALLED).await?;
         self.publisher.halt()?;
         self.rounds.push(Round { span, insert_wal_bytes, samples });

@@ -36,9 +36,12 @@ pub(crate) enum Part {
     Consumer,
     PlaceOrder,
     Backlog,
+    Untraced,
+    Traced,
+    TracedTenth,
 }
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 12] = [
     Part::Drain,
     Part::FetchAndMark,
     Part::Produce,
@@ -48,10 +51,13 @@ const PARTS: [Part; 9] = [
     Part::Consumer,
     Part::PlaceOrder,
     Part::Backlog,
+    Part::Untraced,
+    Part::Traced,
+    Part::TracedTenth,
 ];
 
 impl Part {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Drain => "drain",
             Self::FetchAndMark => "fetch_and_mark",
@@ -62,6 +68,9 @@ impl Part {
             Self::Consumer => "consumer",
             Self::PlaceOrder => "place_order",
             Self::Backlog => "backlog",
+            Self::Untraced => "untraced",
+            Self::Traced => "traced",
+            Self::TracedTenth => "traced_tenth",
         }
     }
 }

@@ -92,7 +92,7 @@ pub(crate) async fn measure(ground: &Ground, args: &Args, part: Part) -> anyhow:
     let notify = part == Part::Notified;
     let client = make_outbox(ground, part).await?;
     let topic = ground.topic(part).await?;
-    let mut publisher = Running::publisher(ground, part)?;
+    let mut publisher = Running::publisher(ground, part, &[])?;
     let ends = Ends::of(&ground.kafka()?, &topic, TIMEOUT).await?;
     let before = WARMUP_EVENTS.min(args.events);
     warm_up(ground, part, &ends, before, &mut publisher, &client).await?;
@@ -197,7 +197,7 @@ async fn write_some(
     wake: Wake,
     bar: ProgressBar,
 ) -> anyhow::Result<Vec<Written>> {
-    let headers = BTreeMap::from([(header::TRACEPARENT.to_owned(), traceparent())]);
+    let headers = BTreeMap::from([(header::TRACEPARENT.to_owned(), traceparent(true))]);
     let mut written = Vec::new();
     for number in numbers {
         let due = start + Duration::from_micros(number * 1_000_000 / RATE);

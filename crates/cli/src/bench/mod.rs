@@ -3,6 +3,7 @@
 
 mod backlog;
 mod ceilings;
+mod collector;
 mod consumer;
 mod drain;
 mod ground;
@@ -14,6 +15,7 @@ mod plot;
 mod report;
 mod running;
 mod seed;
+mod traced;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -36,6 +38,8 @@ const WARMUP: u64 = 50_000;
 enum Measure {
     /// Drains, and the ceilings.
     Rates,
+    /// Drains without and with tracing.
+    Tracing,
     Latency,
     Consumer,
     PlaceOrder,
@@ -115,6 +119,10 @@ async fn measure(ground: &Ground, args: &Args) -> anyhow::Result<Figures> {
     } else {
         produce.close().await;
     }
+    if args.wants(Measure::Tracing) {
+        note("tracing ...");
+        figures.traced = traced::measure(ground, args).await?;
+    }
     if args.wants(Measure::Latency) {
         // Whichever came first was slower by half: the broker had not compiled yet what small requests take.
         note("latency, not measured yet ...");
@@ -142,7 +150,7 @@ async fn measure(ground: &Ground, args: &Args) -> anyhow::Result<Figures> {
 /// The drain and its ceilings, in turns, so that they have the same machine.
 async fn rates(ground: &Ground, args: &Args, mut produce: Produce<'_>) -> anyhow::Result<Rates> {
     let mut fetch_and_mark = FetchAndMark::open(ground).await?;
-    let mut drain = Drain::open(ground, WARMUP.min(args.events)).await?;
+    let mut drain = Drain::open(ground, Part::Drain, &[], WARMUP.min(args.events)).await?;
     for round in 1..=args.repeats {
         note(format_args!("  round {round} of {}", args.repeats));
         if !drain.round(args).await? {

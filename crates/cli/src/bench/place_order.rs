@@ -145,7 +145,7 @@ fn event(id: i64) -> anyhow::Result<NewEvent> {
         aggregate_id,
         topic: events::topic::ORDERS.to_owned(),
         event_type: "order.created".to_owned(),
-        headers: BTreeMap::from([(header::TRACEPARENT.to_owned(), traceparent())]),
+        headers: BTreeMap::from([(header::TRACEPARENT.to_owned(), traceparent(true))]),
     })
 }
 

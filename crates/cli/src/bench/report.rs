@@ -1,5 +1,7 @@
 //! The figures as tables: what was measured beside what the machine gives, and first of all whether it was correct.
 
+use std::collections::BTreeMap;
+
 use comfy_table::Table;
 use serde::Serialize;
 use serde_json::json;
@@ -15,6 +17,7 @@ use super::{
     latency::{Latency, Times},
     meter::Span,
     place_order::{Cost, Kind},
+    traced::Traced,
 };
 
 const NONE: &str = "-";
@@ -33,6 +36,7 @@ pub(crate) struct Rates {
 pub(crate) struct Figures {
     pub(crate) setting: Setting,
     pub(crate) rates: Option<Rates>,
+    pub(crate) traced: Vec<Traced>,
     pub(crate) latency: Vec<Checked<Latency>>,
     pub(crate) consumer: Option<Checked<Consumed>>,
     pub(crate) place_order: Option<Cost>,
@@ -42,7 +46,15 @@ pub(crate) struct Figures {
 impl Figures {
     /// None yet.
     pub(crate) fn of(setting: Setting) -> Self {
-        Self { setting, rates: None, latency: Vec::new(), consumer: None, place_order: None, backlog: None }
+        Self {
+            setting,
+            rates: None,
+            traced: Vec::new(),
+            latency: Vec::new(),
+            consumer: None,
+            place_order: None,
+            backlog: None,
+        }
     }
 
     fn drained(&self) -> Option<&Drained> {
@@ -56,6 +68,7 @@ impl Figures {
     fn checks(&self) -> Vec<(&'static str, &Check)> {
         let mut checks = Vec::new();
         checks.extend(self.rates.iter().map(|rates| ("drain", &rates.drain.check)));
+        checks.extend(self.traced.iter().map(|traced| (traced.name(), &traced.drained.check)));
         let latency = ["latency with NOTIFY", "latency without NOTIFY"].into_iter().zip(&self.latency);
         checks.extend(latency.map(|(name, latency)| (name, &latency.check)));
         checks.extend(self.consumer.iter().map(|consumer| ("consumer", &consumer.check)));
@@ -76,6 +89,10 @@ pub(crate) fn json(figures: &Figures) -> anyhow::Result<String> {
         "drain": figures.drained().map(|drained| Summary::of(&drained.spans())),
         "fetch_and_mark": rates.map(|rates| Summary::of(&rates.fetch_and_mark)),
         "produce": rates.map(|rates| Summary::of(&rates.produce)),
+        "traced": figures.traced.iter().map(|traced| {
+            let summary = traced.drained.figures.as_ref().map(|drained| Summary::of(&drained.spans()));
+            (traced.name(), summary)
+        }).collect::<BTreeMap<_, _>>(),
         "consumer": figures.consumed().map(|consumed| Summary::of(&consumed.rounds)),
     });
     Ok(serde_json::to_string_pretty(&json!({"medians": medians, "measured": figures}))?)
@@ -94,6 +111,12 @@ pub(crate) fn show(figures: &Figures) {
             "client: the service, or brew itself; M: a million events; images: of pages, after a checkpoint",
         );
         line(rates(figures));
+    }
+    if !figures.traced.is_empty() {
+        line(
+            "\ntracing: the same drain without and with it, in turns; spans: that came to a collector in brew itself",
+        );
+        line(traced(figures));
     }
     if !figures.latency.is_empty() {
         line("\nlatency in ms, open loop");
@@ -155,6 +178,37 @@ fn rates(figures: &Figures) -> Table {
     if let Some(consumed) = figures.consumed() {
         let summary = Summary::of(&consumed.rounds);
         table.add_row(row("inventory-service", &summary, None, Some(consumed.resident_mb)));
+    }
+    align_numbers(&mut table);
+    table
+}
+
+fn traced(figures: &Figures) -> Table {
+    let mut table = table();
+    table.set_header([
+        "",
+        "events/s",
+        "of untraced",
+        "client\nCPU s/M",
+        "spans\nof 100 due",
+        "peak\nMB",
+        "others\ncores",
+    ]);
+    let of = |traced: &Traced| traced.drained.figures.as_ref().map(|drained| Summary::of(&drained.spans()));
+    let untraced = figures.traced.iter().find(|traced| traced.percent.is_none()).and_then(of);
+    for traced in &figures.traced {
+        let (Some(summary), Some(drained)) = (of(traced), &traced.drained.figures) else { continue };
+        let share = untraced.as_ref().map(|untraced| summary.per_second / untraced.per_second * 100.0);
+        let due = traced.percent.map(|percent| traced.drained.check.events * percent / 100);
+        table.add_row([
+            traced.name().to_owned(),
+            format!("{:.0}{}", summary.per_second, if summary.disturbed { "*" } else { "" }),
+            share.map_or(NONE.to_owned(), |share| format!("{share:.0} %")),
+            format!("{:.1}", summary.client_cpu_s),
+            due.map_or(NONE.to_owned(), |due| format!("{:.0}", traced.collected as f64 / due as f64 * 100.0)),
+            format!("{:.0}", drained.resident_mb),
+            summary.other_cores.map_or(NONE.to_owned(), |cores| format!("{cores:.2}")),
+        ]);
     }
     align_numbers(&mut table);
     table

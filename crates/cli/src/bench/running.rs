@@ -28,10 +28,11 @@ impl Running {
         Ok(Self { name, child })
     }
 
-    /// A publisher of a part's outbox.
-    pub(crate) fn publisher(ground: &Ground, part: Part) -> anyhow::Result<Self> {
+    /// A publisher of a part's outbox, with these settings more.
+    pub(crate) fn publisher(ground: &Ground, part: Part, more: &[(&str, String)]) -> anyhow::Result<Self> {
         let url = ("BREW__SOURCES__BENCH__URL", ground.url(part)?);
-        Self::start("outbox-publisher", &[url, ("BREW__KAFKA__BROKERS", ground.kafka()?.brokers)])
+        let settings = [url, ("BREW__KAFKA__BROKERS", ground.kafka()?.brokers)];
+        Self::start("outbox-publisher", &[&settings, more].concat())
     }
 
     pub(crate) fn pid(&self) -> anyhow::Result<i32> {

@@ -45,9 +45,14 @@ pub(crate) fn payload(number: u64, aggregate: &str) -> String {
 }
 
 /// A trace context, as every event of a service has one.
-pub(crate) fn traceparent() -> String {
+pub(crate) fn traceparent(sampled: bool) -> String {
     let id = Uuid::new_v4().simple().to_string();
-    format!("00-{id}-{}-01", &id[..16])
+    format!("00-{id}-{}-0{}", &id[..16], u8::from(sampled))
+}
+
+/// Of how many traces in a part one is sampled.
+fn one_sampled_of(part: Part) -> u64 {
+    if part == Part::TracedTenth { 10 } else { 1 }
 }
 
 /// Writes `events` events for `topic` into a part's outbox, in transactions of `rows` rows each.
@@ -61,15 +66,24 @@ pub(crate) async fn fill(
     let write = async |writer: u64| {
         let client = ground.connect(part).await?;
         client.batch_execute("set synchronous_commit = off").await?;
-        write(&client, writer, topic, events, rows).await
+        write(&client, writer, (part, topic), events, rows).await
     };
     try_join_all((0..WRITERS).map(write)).await?;
     Ok(())
 }
 
-async fn write(client: &Client, writer: u64, topic: &str, events: u64, rows: usize) -> anyhow::Result<()> {
+async fn write(
+    client: &Client,
+    writer: u64,
+    (part, topic): (Part, &str),
+    events: u64,
+    rows: usize,
+) -> anyhow::Result<()> {
     let statement = &client.prepare(OUTBOX).await?;
-    let headers = &serde_json::json!({ "traceparent": traceparent() }).to_string();
+    let of = one_sampled_of(part);
+    let headers: &Vec<String> = &(0..of)
+        .map(|number| serde_json::json!({ "traceparent": traceparent(number == 0) }).to_string())
+        .collect();
     let mut random = fastrand::Rng::with_seed(events + writer);
     let of_its_own = aggregates(events) / WRITERS;
     let event = move |number: u64| {
@@ -80,7 +94,8 @@ async fn write(client: &Client, writer: u64, topic: &str, events: u64, rows: usi
     let step = usize::try_from(WRITERS).unwrap_or(usize::MAX);
     stream::iter((writer..events).step_by(step).map(event))
         .chunks(rows)
-        .map(|chunk| async move {
+        .zip(stream::iter(headers.iter().cycle()))
+        .map(|(chunk, headers)| async move {
             let (aggregates, payloads): (Vec<String>, Vec<String>) = chunk.into_iter().unzip();
             client.execute(statement, &[&aggregates, &payloads, &topic, &EVENT_TYPE, headers]).await.map(drop)
         })

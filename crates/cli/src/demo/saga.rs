@@ -108,33 +108,48 @@ impl Live {
     }
 }
 
+/// Places an order of each case at once, and watches each to its end.
+pub(super) async fn place_all(order_service: &str) -> anyhow::Result<Vec<Ordered>> {
+    let live = Live::new()?;
+    let orders = CASES.iter().zip(&live.rows).map(|(case, row)| {
+        shop::place_and_watch(order_service, case.lines, case.token, |now| live.tell(row, case, now))
+    });
+    let orders = futures::future::try_join_all(orders).await;
+    live.clear();
+    orders
+}
+
+pub(super) fn tell_ends(orders: &[Ordered], story: &mut Story) {
+    for (case, ordered) in CASES.iter().zip(orders) {
+        let did = format!("{}: {} ({:.1} s)", ordered.order_id, case.what, ordered.took.as_secs_f32());
+        story.tell(did, ordered.end(), &case.end.to_owned(), case.proves);
+    }
+}
+
+/// What an independent look at everything found.
+pub(super) async fn check_all(state: &State, story: &mut Story) -> anyhow::Result<Vec<Finding>> {
+    let (_, findings) = at_rest(state, REST).await?;
+    let broken = findings.iter().filter(|finding| !finding.holds()).count();
+    story.tell("read every database, topic and book", broken, &0, "stock and money add up (below)");
+    Ok(findings)
+}
+
 /// Opens the shop, tells how each order ended, and returns what an independent look at everything found.
 pub(super) async fn tell(state: &State, story: &mut Story) -> anyhow::Result<Vec<Finding>> {
     note("  opening the shop: five services, two publishers");
     let mut shop = shop::open(state, 0).await?;
-    let address = shop.orders.clone();
-    let live = Live::new()?;
-    let orders = CASES.iter().zip(&live.rows).map(|(case, row)| {
-        shop::place_and_watch(&address, case.lines, case.token, |now| live.tell(row, case, now))
-    });
-    let orders = futures::future::join_all(orders);
-    let (orders, killed) = tokio::join!(orders, shop.kill(PUBLISHER));
+    let address = format!("http://{}", shop.orders);
+    let (orders, killed) = tokio::join!(place_all(&address), shop.kill(PUBLISHER));
+    let orders = orders?;
     story.tell(
         "kill one of two publishers meanwhile",
         killed?,
         &"outbox-publisher",
         "the other takes its shards",
     );
-    live.clear();
-    for (case, ordered) in CASES.iter().zip(orders) {
-        let ordered: Ordered = ordered?;
-        let did = format!("{}: {} ({:.1} s)", ordered.order_id, case.what, ordered.took.as_secs_f32());
-        story.tell(did, ordered.end(), &case.end.to_owned(), case.proves);
-    }
-    let (_, findings) = at_rest(state, REST).await?;
+    tell_ends(&orders, story);
+    let findings = check_all(state, story).await?;
     shop.close().await?;
-    let broken = findings.iter().filter(|finding| !finding.holds()).count();
-    story.tell("read every database, topic and book", broken, &0, "stock and money add up (below)");
     let left = lab::outbox_pending(state).await?;
     story.tell("count pending rows", left, &0, "nothing is left over");
     Ok(findings)

@@ -26,23 +26,23 @@ pub(crate) const CONSUMERS: [(&str, &str); 4] = [
     (topic::PAYMENTS, "order-service"),
 ];
 
-/// Every topic of Brew, as it should be.
-pub(crate) fn topic_specs() -> Vec<TopicSpec> {
+/// Every topic of Brew, as it should be, with so many copies.
+pub(crate) fn topic_specs(replication: i32) -> Vec<TopicSpec> {
     let events = topic::ALL.iter().map(|name| (*name).to_owned());
     let dead = CONSUMERS.iter().map(|(topic, consumer)| topic::dead_letter(topic, consumer));
-    let spec = |name| TopicSpec {
-        name,
-        partitions: PARTITIONS,
-        replication: 1,
-        retention_ms: WEEK_MS,
-        extra_bytes: 0,
-    };
+    let spec =
+        |name| TopicSpec { name, partitions: PARTITIONS, replication, retention_ms: WEEK_MS, extra_bytes: 0 };
     events.map(spec).chain(dead.map(|name| spec(name).of_dead_letters())).collect()
 }
 
 pub(crate) async fn topic_create(state: &State) -> anyhow::Result<Vec<String>> {
-    let specs = topic_specs();
-    let found = admin::create(&options(state.brokers()?), &specs, TIMEOUT).await?;
+    Ok(make_topics(state.brokers()?, 1).await?)
+}
+
+/// Makes the topics that are not there, and says of each what was found.
+pub(crate) async fn make_topics(brokers: &str, replication: i32) -> Result<Vec<String>, messaging::Error> {
+    let specs = topic_specs(replication);
+    let found = admin::create(&options(brokers), &specs, TIMEOUT).await?;
     let tell = |(spec, found): (&TopicSpec, Created)| {
         let what = match found {
             Created::New => "made",
@@ -74,7 +74,7 @@ pub(crate) async fn topics(brokers: &str) -> anyhow::Result<BTreeMap<String, usi
 }
 
 pub(crate) async fn delete_topics(brokers: &str) -> anyhow::Result<()> {
-    let specs = topic_specs();
+    let specs = topic_specs(1);
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     Ok(admin::delete(&options(brokers), &names, TIMEOUT).await?)
 }

@@ -17,8 +17,8 @@ use crate::{
 };
 
 pub(crate) use kafka::{
-    CONSUMERS, delete_topics, end_offsets, options as kafka_options, refuse_foreign_records, topic_create,
-    topic_specs, topics,
+    CONSUMERS, delete_topics, end_offsets, make_topics, options as kafka_options, refuse_foreign_records,
+    topic_create, topic_specs, topics,
 };
 pub(crate) use orders::{MENU, run_service};
 pub(crate) use service::{chaos_kill_publisher, run_consumer, run_publisher, service};

@@ -19,7 +19,7 @@ pub(crate) async fn serve(_: Args) -> anyhow::Result<()> {
     let mut term = signal(SignalKind::terminate())?;
     // This broker cannot make topics when asked, so it has them from the start.
     let topics: Vec<(String, usize)> =
-        lab::topic_specs().into_iter().map(|spec| (spec.name, spec.partitions)).collect();
+        lab::topic_specs(1).into_iter().map(|spec| (spec.name, spec.partitions)).collect();
     let broker = EmbeddedBroker::start(&topics)?;
     line(format_args!("{PREFIX}{}", broker.brokers()));
     term.recv().await;

@@ -121,7 +121,25 @@ impl State {
 
     /// What runs, for verbs that need it.
     pub(crate) fn running(profile: &Profile) -> anyhow::Result<Self> {
-        Self::load(profile)?.context("Postgres and Kafka do not run; `make up` starts them")
+        Self::found(profile)?.context(
+            "Postgres and Kafka do not run; `make up` starts them, or DATABASE_URL and KAFKA_BROKERS name them",
+        )
+    }
+
+    /// What runs here, else what the environment names: of a stack in containers.
+    pub(crate) fn found(profile: &Profile) -> anyhow::Result<Option<Self>> {
+        Ok(Self::load(profile)?.or_else(Self::given))
+    }
+
+    fn given() -> Option<Self> {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let what = |name| format!("given by {name}");
+        let (url, brokers) = (variable("DATABASE_URL")?, variable("KAFKA_BROKERS")?);
+        Some(Self {
+            postgres: Some(Postgres { url, what: what("DATABASE_URL"), how: PostgresKind::Given }),
+            kafka: Some(Kafka { brokers, what: what("KAFKA_BROKERS"), how: KafkaKind::Given }),
+            jaeger: None,
+        })
     }
 
     pub(crate) fn save(&self, profile: &Profile) -> anyhow::Result<()> {

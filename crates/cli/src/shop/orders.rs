@@ -16,6 +16,8 @@ pub(crate) struct Ordered {
     pub(crate) status: OrderStatus,
     pub(crate) reason: String,
     pub(crate) took: Duration,
+    /// If it is sampled.
+    pub(crate) trace_id: Option<String>,
 }
 
 impl Ordered {
@@ -32,7 +34,7 @@ pub(crate) async fn place_and_watch(
     token: &str,
     changed: impl Fn(&Ordered),
 ) -> anyhow::Result<Ordered> {
-    let mut client = order::connect(&format!("http://{address}")).await?;
+    let mut client = order::connect(address).await?;
     let lines = lines.iter().map(|(sku, quantity)| OrderLine { sku: (*sku).to_owned(), quantity: *quantity });
     let began = Instant::now();
     let request = PlaceOrderRequest {
@@ -41,13 +43,15 @@ pub(crate) async fn place_and_watch(
         idempotency_key: uuid::Uuid::new_v4().to_string(),
         payment_token: token.to_owned(),
     };
-    let placed = client.place_order(request).await.context("place an order")?.into_inner();
-    let order_id = placed.order.context("an answer without an order")?.order_id;
+    let placed = client.place_order(request).await.context("place an order")?;
+    let trace_id = order::trace_id(&placed);
+    let order_id = placed.into_inner().order.context("an answer without an order")?.order_id;
     let mut last = Ordered {
         order_id: order_id.clone(),
         status: OrderStatus::Pending,
         reason: String::new(),
         took: Duration::ZERO,
+        trace_id,
     };
     // An order that is not final in time is returned as it stood.
     let changed = |last: &mut Ordered| {

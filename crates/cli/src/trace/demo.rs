@@ -59,7 +59,7 @@ async fn on_own_infrastructure(profile: &Profile, args: DemoArgs) -> anyhow::Res
     shop.close().await?;
     note(format_args!("brew trace {order_id} --check"));
     let wait = Duration::from_secs(15);
-    let (jaeger, since, statements) = (Jaeger { url }, began.elapsed(), args.statements);
+    let (jaeger, since, statements) = (Jaeger { url, page: None }, began.elapsed(), args.statements);
     super::run(Args { order_id, jaeger, check: true, wait, since, statements, json: false }).await
 }
 

@@ -23,6 +23,9 @@ pub(crate) struct Jaeger {
     /// Where Jaeger's web page and query API are.
     #[arg(long = "jaeger", env = "JAEGER_URL", default_value = "http://127.0.0.1:16686")]
     pub(crate) url: String,
+    /// Where a person opens its web page, if that is not there: from inside of a network of containers.
+    #[arg(long = "jaeger-link", env = "JAEGER_LINK")]
+    pub(crate) page: Option<String>,
 }
 
 /// One trace, its spans by when they began.
@@ -83,9 +86,16 @@ impl Span {
 }
 
 impl Jaeger {
+    /// The one that JAEGER_URL names.
+    pub(crate) fn of_environment() -> Option<Self> {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Some(Self { url: variable("JAEGER_URL")?, page: variable("JAEGER_LINK") })
+    }
+
     /// The page of a trace.
     pub(crate) fn link(&self, trace_id: &str) -> String {
-        format!("{}/trace/{trace_id}", self.url.trim_end_matches('/'))
+        let page = self.page.as_ref().filter(|page| !page.is_empty()).unwrap_or(&self.url);
+        format!("{}/trace/{trace_id}", page.trim_end_matches('/'))
     }
 
     /// Every trace, begun after `since`, in which a service has said that it is about this order; more than one is a

@@ -47,6 +47,18 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Shows an order's trace, begun so long ago at most, and says whether it has its right shape.
+pub(crate) async fn show_checked(
+    order_id: &str,
+    jaeger: &Jaeger,
+    wait: Duration,
+    since: Duration,
+) -> anyhow::Result<bool> {
+    let (order_id, jaeger) = (order_id.to_owned(), jaeger.clone());
+    let args = Args { order_id, jaeger, check: true, wait, since, statements: false, json: false };
+    Ok(run(args).await? == ExitCode::SUCCESS)
+}
+
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (traces, problems) = look(&args).await?;
     if args.json {

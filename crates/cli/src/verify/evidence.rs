@@ -156,7 +156,7 @@ async fn outbox(client: &Client) -> anyhow::Result<Vec<Row>> {
 
 async fn records(state: &State) -> anyhow::Result<(Vec<Record>, BTreeSet<Uuid>)> {
     let kafka = lab::kafka_options(state.brokers()?);
-    let specs = lab::topic_specs();
+    let specs = lab::topic_specs(1);
     let dead_letters = specs.iter().filter(|spec| spec.extra_bytes > 0).map(|spec| spec.name.as_str());
     let (events, letters) = try_join(
         try_join_all(topic::ALL.iter().map(|name| read_all(&kafka, name, TIMEOUT))),

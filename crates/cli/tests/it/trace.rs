@@ -27,7 +27,12 @@ pub(crate) async fn in_jaeger(lab: &Lab) {
     };
     let traced = Traced { lab, jaeger, otlp, began: Instant::now() };
     the_demo_prints_a_whole_trace(&traced).await;
-    after_a_crash_and_a_replay_it_is_one_trace(&Traced { began: Instant::now(), ..traced }).await;
+    // Order ids begin anew with each database.
+    let traced = Traced { began: Instant::now(), ..traced };
+    after_a_crash_and_a_replay_it_is_one_trace(&traced).await;
+    let traced = Traced { began: Instant::now(), ..traced };
+    the_demo_passes_on_a_shop_that_is_open(&traced).await;
+    placed_while_kafka_is_away_it_is_one_trace(&traced).await;
 }
 
 impl Traced<'_> {
@@ -51,12 +56,20 @@ impl Traced<'_> {
     }
 
     /// A whole shop, and the address of order-service in it.
-    async fn shop(&self) -> (Child, String) {
-        let mut shop = self.command("shop").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    async fn shop(&self, settings: &[(&str, &str)]) -> (Child, String) {
+        let mut command = self.command("shop");
+        command.envs(settings.iter().copied());
+        let mut shop = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(shop.stdout.take().unwrap()).lines();
         let line = lines.next_line().await.unwrap().expect("a line of the shop");
         (shop, line.trim_start_matches("export BREW_ORDER_SERVICE=").to_owned())
     }
+}
+
+async fn close(mut shop: Child) {
+    let pid = nix::unistd::Pid::from_raw(shop.id().unwrap().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    assert!(shop.wait().await.unwrap().success());
 }
 
 async fn succeeds(command: &mut Command) -> String {
@@ -87,20 +100,58 @@ async fn after_a_crash_and_a_replay_it_is_one_trace(traced: &Traced<'_>) {
     traced.brew("lab run-consumer").await;
     let replay = succeeds(traced.command("lab run-consumer").env("BREW__CONSUMER__GROUP", "replay")).await;
     assert!(replay.ends_with("processed=6 inserted=0 skipped=6\n"), "{replay}");
-    let (mut shop, address) = traced.shop().await;
+    let (shop, address) = traced.shop(&[]).await;
     assert_eq!(placed_under_a_malformed_context(&address).await, "order-4");
     for order_id in ["order-1", "order-2", "order-3", "order-4"] {
         let watch = format!("order watch {order_id} --order-service {address}");
         let said = succeeds(&mut traced.lab.command(&watch)).await;
         assert!(said.contains("completed"), "{said}");
     }
-    let pid = nix::unistd::Pid::from_raw(shop.id().unwrap().try_into().unwrap());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
-    assert!(shop.wait().await.unwrap().success());
+    close(shop).await;
     for order_id in ["order-1", "order-2", "order-3"] {
         judge(order_id, &traced.trace(order_id).await);
     }
     traced.trace("order-4").await;
+    traced.brew("local reset").await;
+}
+
+/// As in containers: the demo knows addresses only.
+async fn the_demo_passes_on_a_shop_that_is_open(traced: &Traced<'_>) {
+    for step in ["local up", "lab db-init", "topics"] {
+        traced.brew(step).await;
+    }
+    let (shop, address) = traced.shop(&[]).await;
+    let link = "http://jaeger.example:16686";
+    let mut demo = traced.command("demo");
+    let said = succeeds(demo.env("BREW_ORDER_SERVICE", &address).env("JAEGER_LINK", link)).await;
+    assert!(said.contains("PASS: every order came to its end"), "{said}");
+    assert!(said.contains("verify: all hold") && said.contains("one trace, one root"), "{said}");
+    assert_eq!(said.matches(&format!("{link}/trace/")).count(), 7, "one waterfall, six orders: {said}");
+    close(shop).await;
+    traced.brew("local reset").await;
+}
+
+/// On a broker of its own, which dies before the order and comes back after it. The services send their spans only at
+/// their end, so that those are there says also that SIGTERM loses none.
+async fn placed_while_kafka_is_away_it_is_one_trace(traced: &Traced<'_>) {
+    let mut broker = testkit::Broker::start(None).await;
+    let lab = Lab { brokers: broker.options().brokers, ..Lab::new("outage") };
+    let (jaeger, otlp) = (traced.jaeger.clone(), traced.otlp.clone());
+    let traced = Traced { lab: &lab, jaeger, otlp, began: Instant::now() };
+    for step in ["local up", "lab db-init", "topics"] {
+        traced.brew(step).await;
+    }
+    let (shop, address) = traced.shop(&[("OTEL_BSP_SCHEDULE_DELAY", "3600000")]).await;
+    broker.kill().await;
+    let placed = traced.brew(&format!("order place latte --order-service {address}")).await;
+    broker.restart().await;
+    let watch = format!("order watch {} --order-service {address}", placed.trim());
+    let said = succeeds(&mut lab.command(&watch)).await;
+    assert!(said.contains("completed"), "{said}");
+    close(shop).await;
+    let spans = traced.trace(placed.trim()).await;
+    let roots: Vec<&Value> = spans.iter().filter(|span| span["parent_id"].is_null()).collect();
+    assert_eq!((roots.len(), &roots[0]["service"]), (1, &Value::from("brew")));
     traced.brew("local reset").await;
 }
 

@@ -14,8 +14,8 @@ const SETTINGS: &str = include_str!("../../sql/plan_settings.sql");
 /// A claim of 16 shards and 2,000 rows: the rows' own pages, and an index descent for each shard. A walk of the
 /// primary key past the published rows or other shards' rows would be above 10,000.
 const FETCH_PAGES: i64 = 4_000;
-/// 64 descents, none deeper than three pages, into each of the table's partitions.
-const PENDING_PAGES: i64 = 600;
+/// 64 descents, none deeper than three pages, into each of a new table's four partitions.
+const PENDING_PAGES: i64 = 64 * 3 * 4;
 const MARK_PAGES: i64 = 2_000;
 
 async fn pages(client: &Client, sql: &str) -> i64 {
@@ -75,7 +75,11 @@ async fn fill(client: &Client, rows: u32) {
 async fn plans_hold_with_all_pending_and_after_200_000_published_rows() {
     let database = testkit::database(migrations("shop")).await;
     let client = database.client().await;
-    client.batch_execute("alter table outbox_default set (autovacuum_enabled = off)").await.unwrap();
+    let off = "do $$ declare leaf regclass; begin
+                   for leaf in select relid from pg_partition_tree('outbox') where isleaf loop
+                       execute format('alter table %s set (autovacuum_enabled = off)', leaf);
+                   end loop; end $$";
+    client.batch_execute(off).await.unwrap();
 
     fill(&client, 200_000).await;
     check(&client, "200,000 are pending, never analyzed").await;
@@ -157,10 +161,10 @@ async fn a_session_that_began_with_an_empty_outbox_does_not_walk_a_full_one() {
                      where datname = current_database() and application_name = 'brew-relay'";
     testkit::until("the session's end", async || (database.number(sessions).await == 0).then_some(())).await;
     let read = "select sum(read)::bigint
-                  from (select seq_tup_read as read, relname from pg_stat_user_tables
+                  from (select seq_tup_read as read, relid from pg_stat_user_tables
                          union all
-                        select idx_tup_read, relname from pg_stat_user_indexes) counted
-                 where relname = 'outbox_default'";
+                        select idx_tup_read, relid from pg_stat_user_indexes) counted
+                 where relid in (select relid from pg_partition_tree('outbox'))";
     let read = database.number(read).await;
     assert!(read <= LOOKS * 64 * 2, "{LOOKS} looks read {read} rows");
 }

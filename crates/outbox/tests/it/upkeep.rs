@@ -20,8 +20,10 @@ const WRITE: &str = "insert into outbox (aggregate_id, topic, payload, created_a
                             now() - $2::text::interval
                        from generate_series(1, $3::int) n";
 
+/// Whose publisher has not been there for days.
 async fn outbox() -> (TestDatabase, Client) {
     let database = testkit::database(migrations("shop")).await;
+    database.drop_days().await;
     let client = database.client().await;
     (database, client)
 }
@@ -39,6 +41,19 @@ async fn conserved(database: &TestDatabase, written: i64) {
     let there = database.number("select count(*) from outbox").await;
     let pruned = database.number("select coalesce(sum(rows), 0)::bigint from outbox_prunes").await;
     assert_eq!(there + pruned, written, "{there} there, {pruned} pruned");
+}
+
+#[tokio::test]
+async fn a_new_outbox_has_what_the_upkeep_would_make() {
+    let database = testkit::database(migrations("shop")).await;
+    let mut client = database.client().await;
+    let first = kept(&mut client).await;
+    // One more if the day has changed since.
+    assert!(first.made.len() <= 1 && first.moved == 0, "{first:?}");
+    for created in ["0", "-1 day", "-47 hours"] {
+        write(&client, created, None, 1).await;
+    }
+    assert_eq!(database.number("select count(*) from outbox_default").await, 0);
 }
 
 #[tokio::test]

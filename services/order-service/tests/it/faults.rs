@@ -27,13 +27,13 @@ async fn a_connection_that_dies_between_the_two_inserts_leaves_no_order() {
         .batch_execute(
             "create function die() returns trigger language plpgsql as
                  $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$;
-             create trigger die before insert on outbox_default for each row execute function die();",
+             create trigger die before insert on outbox for each row execute function die();",
         )
         .await
         .unwrap();
     let status = shop.place(order(&[("latte", 1)])).await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable, "{status:?}");
-    client.batch_execute("drop trigger die on outbox_default").await.unwrap();
+    client.batch_execute("drop trigger die on outbox").await.unwrap();
     assert_eq!(shop.rows().await, (0, 0, 0));
 }
 

@@ -3,6 +3,7 @@
 
 mod answers;
 mod bad_input;
+mod collector;
 mod faults;
 mod idempotency;
 mod in_process;

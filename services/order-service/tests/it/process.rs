@@ -2,10 +2,10 @@
 
 use nix::sys::signal::Signal;
 use order_service::migrations;
-use testkit::{Service, run_to_end};
+use testkit::{Service, run_to_end, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_order-service");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_order-service");
 
 #[tokio::test]
 async fn misspelt_settings_stop_the_start_and_are_all_named() {
@@ -41,6 +41,26 @@ async fn the_migrate_subcommand_makes_the_schema_and_may_run_twice() {
     assert_eq!(database.number("select count(*) from menu").await, 8);
 }
 
+/// Started before the migration, as an init container is; and a later version's schema is as good.
+#[tokio::test]
+async fn await_schema_ends_when_another_process_has_migrated() {
+    let database = testkit::database(Vec::new()).await;
+    let settings = [("BREW__DATABASE__URL", database.url.as_str())];
+    let waiting = Service::start(PROGRAM, &["await-schema"], &settings);
+    let client = database.client().await;
+    let asks =
+        "select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+    until("it to look", async || client.query_opt(asks, &[]).await.unwrap()).await;
+    assert!(run_to_end(PROGRAM, &["migrate"], &settings).await.status.success());
+    assert!(waiting.ended().await.success());
+    let later = "insert into seaql_migrations (version, applied_at) values ('order_service_9999_later', 0)";
+    client.batch_execute(later).await.unwrap();
+    for command in ["migrate", "await-schema"] {
+        let output = run_to_end(PROGRAM, &[command], &settings).await;
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 /// The first line of what the admin port answers.
 async fn status_of(address: &str, path: &str) -> Option<String> {
     let mut stream = tokio::net::TcpStream::connect(address).await.ok()?;
@@ -65,12 +85,12 @@ async fn it_is_ready_while_its_database_is_there() {
     ];
     let _service = Service::start(PROGRAM, &[], &settings);
     let ready = async |wanted: &str| {
-        testkit::until(wanted, async || {
-            status_of(&admin, "/readyz").await.filter(|status| status.contains(wanted))
-        })
-        .await;
+        until(wanted, async || status_of(&admin, "/readyz").await.filter(|status| status.contains(wanted)))
+            .await;
     };
     ready("200").await;
+    let healthy = async || run_to_end(PROGRAM, &["healthcheck"], &settings).await;
+    assert!(healthy().await.status.success());
     let other = testkit::database(Vec::new()).await.client().await;
     let away = format!(
         "alter database {name} allow_connections false;
@@ -78,12 +98,16 @@ async fn it_is_ready_while_its_database_is_there() {
     );
     other.batch_execute(&away).await.unwrap();
     ready("503").await;
+    let unhealthy = healthy().await;
+    assert!(!unhealthy.status.success());
+    let said = String::from_utf8_lossy(&unhealthy.stderr).into_owned();
+    assert!(said.contains("not ready: database: away"), "{said}");
     assert!(status_of(&admin, "/livez").await.unwrap().contains("200"), "alive all the same");
     other.batch_execute(&format!("alter database {name} allow_connections true")).await.unwrap();
     ready("200").await;
 }
 
-fn free_address() -> String {
+pub(crate) fn free_address() -> String {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
@@ -100,7 +124,7 @@ async fn sigterm_ends_it_well() {
             ("BREW__KAFKA__BROKERS", &testkit::kafka().brokers),
         ],
     );
-    testkit::until("the port to open", async || tokio::net::TcpStream::connect(&address).await.ok()).await;
+    until("the port to open", async || tokio::net::TcpStream::connect(&address).await.ok()).await;
     service.signal(Signal::SIGTERM);
     assert!(service.ended().await.success());
 }

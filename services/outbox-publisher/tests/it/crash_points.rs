@@ -18,8 +18,11 @@ async fn with_fuse(stage: &Stage, fuse: &str) {
         "create sequence fuse;
          create function fuse() returns trigger language plpgsql as
              $$ begin if nextval('fuse') = 1 then perform {fuse}; end if; return null; end $$;
-         create constraint trigger fuse after update of published_at on outbox_default
-             deferrable initially deferred for each row execute function fuse();"
+         do $$ declare leaf regclass; begin
+             for leaf in select relid from pg_partition_tree('outbox') where isleaf loop
+                 execute format('create constraint trigger fuse after update of published_at on %s
+                     deferrable initially deferred for each row execute function fuse()', leaf);
+             end loop; end $$;"
     );
     stage.database.client().await.batch_execute(&trigger).await.unwrap();
 }

@@ -14,12 +14,16 @@ use common::PROGRAM;
 
 async fn filled(source: &str, topic: &str, rows: u32) -> TestDatabase {
     let database = testkit::database(outbox::migrations(source)).await;
+    fill(&database, topic, rows).await;
+    database
+}
+
+async fn fill(database: &TestDatabase, topic: &str, rows: u32) {
     let fill = format!(
         "insert into outbox (aggregate_id, topic, payload)
          select 'order-' || n % 10, '{topic}', '{{}}' from generate_series(1, {rows}) n"
     );
     database.client().await.batch_execute(&fill).await.unwrap();
-    database
 }
 
 async fn pending(database: &TestDatabase) -> i64 {
@@ -160,7 +164,9 @@ async fn the_outbox_can_be_made_in_an_empty_database() {
 async fn rows_move_to_partitions_of_their_days_while_they_are_published() {
     let kafka = testkit::kafka();
     let topic = testkit::topic(&kafka, None).await;
-    let database = filled("shop", &topic, 300).await;
+    let database = testkit::database(outbox::migrations("shop")).await;
+    database.drop_days().await;
+    fill(&database, &topic, 300).await;
     let settings =
         [("BREW__SOURCES__SHOP__URL", database.url.as_str()), ("BREW__KAFKA__BROKERS", &kafka.brokers)];
     let service = Service::start(PROGRAM, &["--batch-size", "10"], &settings);
