@@ -34,8 +34,8 @@ impl Migration {
 const LOOK: Duration = Duration::from_millis(500);
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Applies those of `migrations` that are not applied yet: all or none. Two at once wait for each other. A database that
-/// a later version has migrated stays as it is: after a rollback, the earlier version runs on the later schema.
+/// Applies those of `migrations` that are not applied yet: all or none. Two at once wait for each other. A database
+/// that a later version has migrated stays as it is: after a rollback, the earlier version runs on the later schema.
 ///
 /// # Errors
 /// The database's, after which nothing has changed.

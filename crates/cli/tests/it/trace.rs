@@ -194,7 +194,14 @@ fn judge(order_id: &str, spans: &[Value]) {
         for key in RETIRED {
             assert!(!tags.contains_key(key), "{name}: {key}");
         }
-        assert!(!tags.contains_key("error.type"), "{span:#}");
+        let failed = tags.contains_key("error.type");
+        assert_eq!(
+            failed,
+            tags.contains_key("error"),
+            "what fails says why, and nothing else does: {span:#}"
+        );
+        // On a busy machine, a call to the provider may take too long; it is made again.
+        assert!(!failed || tags.contains_key("url.template"), "{span:#}");
     }
 }
 
