@@ -1,7 +1,7 @@
 # The front door. `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
-        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo trace-demo alerts test test-faults writers pooler fmt fmt-check lint tidy deny
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo trace-demo stack-up stack-demo stack-down k8s-up k8s-demo k8s-scale k8s-down alerts manifests test test-faults writers pooler fmt fmt-check lint tidy deny
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -17,7 +17,7 @@ BREW := $(TARGET)/debug/brew
 LAB = $(CARGO) build --quiet --workspace --bins && $(BREW) lab
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build everything
 	@$(CARGO) build --workspace --bins
@@ -31,6 +31,16 @@ trace-demo: build ## One order's trace through all services, out of a Jaeger in 
 ALERTS := deploy/prometheus
 alerts: ## Check and test the alerts, by Prometheus' promtool
 	@promtool check rules $(ALERTS)/alerts.yml && promtool test rules $(ALERTS)/alerts_test.yml
+
+# Checked without running anything; kubectl renders the overlays.
+MANIFESTS := $(TARGET)/manifests/bin
+manifests: ## Check the Dockerfile, docker-compose.yml and every Kubernetes overlay: schemas, house rules, network edges
+	@test -x $(MANIFESTS)/python || python3 -m venv $(TARGET)/manifests
+	@$(MANIFESTS)/python -c 'import kubernetes_validate, yaml' 2>/dev/null || $(MANIFESTS)/pip install --quiet -r k8s/check.txt
+	@$(MANIFESTS)/hadolint Dockerfile
+	@$(MANIFESTS)/yamllint -c k8s/yamllint.yaml docker-compose.yml k8s deploy
+	@$(MANIFESTS)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml
+	@$(MANIFESTS)/python deploy/check_compose.py && $(MANIFESTS)/python k8s/check.py
 
 # With bugs that can be switched on, for the tests of `brew verify`; no other build has them.
 TESTED := --workspace --features runtime/seeded-bugs
@@ -101,6 +111,29 @@ dup-count: ## How many events the consumer has applied
 
 end-offsets: ## How many records the topic has
 	@$(LAB) end-offsets
+
+stack-up: ## The whole stack in Docker, awaited until it is healthy
+	@docker compose up --build --wait
+
+stack-demo: ## Orders that end in every way, on that stack; then one trace and everything else is checked
+	@docker compose run --rm brew demo
+
+stack-down: ## End it and delete its data
+	@docker compose --profile '*' down --volumes
+
+# On whichever cluster kubectl points to; `k8s/k8s.sh help` names the settings.
+k8s-up: ## Build and load the images, apply k8s/overlays/local, wait until all is ready
+	@bash k8s/k8s.sh up
+
+k8s-demo: ## The demo and the trace's check in the cluster
+	@bash k8s/k8s.sh demo
+
+REPLICAS ?= 4
+k8s-scale: ## Publishers from 1 to REPLICAS and back under load, with rolling updates and pods killed; then verify
+	@bash k8s/k8s.sh scale $(REPLICAS)
+
+k8s-down: ## Delete the namespace and all that is in it
+	@bash k8s/k8s.sh down
 
 shop: build ## The whole shop until Ctrl-C; then `brew order`, `brew stock` and `brew load` from another terminal
 	@$(BREW) shop
