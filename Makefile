@@ -1,7 +1,7 @@
 # The front door. `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
-        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo trace-demo stack-up stack-demo stack-down k8s-up k8s-demo k8s-scale k8s-down alerts manifests test test-faults writers pooler fmt fmt-check lint tidy deny
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo trace-demo stack-up stack-demo stack-down stack-test k8s-up k8s-demo k8s-scale k8s-down alerts manifests test test-faults writers pooler fmt fmt-check lint tidy deny
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -120,6 +120,9 @@ stack-demo: ## Orders that end in every way, on that stack; then one trace and e
 
 stack-down: ## End it and delete its data
 	@docker compose --profile '*' down --volumes
+
+stack-test: ## The same, mistreated: every container killed under load, Kafka away; ends with nothing left
+	@bash deploy/stack_test.sh
 
 # On whichever cluster kubectl points to; `k8s/k8s.sh help` names the settings.
 k8s-up: ## Build and load the images, apply k8s/overlays/local, wait until all is ready

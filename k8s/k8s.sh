@@ -79,7 +79,7 @@ is_up() {
 
 up() {
     there
-    if [ "$BUILD" != no ]; then run docker compose --profile tools build; fi
+    if [ "$BUILD" != no ]; then run env BREW_VERSION=dev docker compose --profile tools build; fi
     load_images
     # The image may be another one under the same name, which Kubernetes does not see: old Jobs are deleted, and what runs
     # already is restarted.
@@ -138,7 +138,7 @@ await_jobs() {
                 said+=" $name "
                 echo "job $name is done"
             fi
-        done < <(k get jobs --no-headers --output custom-columns="$columns")
+        done < <(k get jobs --ignore-not-found --no-headers --output custom-columns="$columns")
         [ "$open" -gt 0 ] || return 0
         [ $SECONDS -lt $deadline ] || { k get pods; die "Jobs are not done after $TIMEOUT s"; }
         sleep 1
@@ -243,7 +243,7 @@ kills() {
 
 # Counts only when the pod, by its unique id, is gone.
 kill_one() {
-    local service=$1 deadline=$((SECONDS + TIMEOUT)) pod id
+    local service=$1 deadline=$((SECONDS + TIMEOUT)) pod id now
     local columns='N:.metadata.name,U:.metadata.uid,R:.status.conditions[?(@.type=="Ready")].status,D:.metadata.deletionTimestamp'
     while :; do
         read -r pod id < <(k get pods --selector "app.kubernetes.io/name=$service" --no-headers --output custom-columns="$columns" |
@@ -252,7 +252,8 @@ kill_one() {
         sleep 0.5
     done
     k delete pod "$pod" --force --grace-period 0 --wait=false >/dev/null 2>&1 || return 1
-    while [ "$(k get pod "$pod" --ignore-not-found --output 'jsonpath={.metadata.uid}')" = "$id" ]; do
+    # An answer that fails is none.
+    while now=$(k get pod "$pod" --ignore-not-found --output 'jsonpath={.metadata.uid}') || now=$id; [ "$now" = "$id" ]; do
         [ $SECONDS -lt $deadline ] || return 1
         sleep 0.2
     done
