@@ -1,7 +1,7 @@
 # The front door. `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help build up down reset status db-init topic-create run-service db-count outbox-count outbox-pending \
-        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo trace-demo stack-up stack-demo stack-down stack-test k8s-up k8s-demo k8s-scale k8s-down alerts manifests test test-faults writers pooler fmt fmt-check lint tidy deny
+        chaos-kill-publisher run-publisher run-consumer dup-count end-offsets shop storm load bench dual-write verify demo trace-demo stack-up stack-demo stack-down stack-test k8s-up k8s-demo k8s-scale k8s-netpol k8s-down alerts manifests test test-faults writers pooler fmt fmt-check lint tidy deny
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -34,9 +34,10 @@ alerts: ## Check and test the alerts, by Prometheus' promtool
 
 # Checked without running anything; kubectl renders the overlays.
 MANIFESTS := $(TARGET)/manifests/bin
-manifests: ## Check the Dockerfile, docker-compose.yml and every Kubernetes overlay: schemas, house rules, network edges
-	@test -x $(MANIFESTS)/python || python3 -m venv $(TARGET)/manifests
-	@$(MANIFESTS)/python -c 'import kubernetes_validate, yaml' 2>/dev/null || $(MANIFESTS)/pip install --quiet -r k8s/check.txt
+$(MANIFESTS)/ready: k8s/check.txt
+	@python3 -m venv $(TARGET)/manifests && $(MANIFESTS)/pip install --quiet -r k8s/check.txt && touch $@
+
+manifests: $(MANIFESTS)/ready ## Check the Dockerfile, docker-compose.yml and every Kubernetes overlay: schemas, house rules, edges
 	@$(MANIFESTS)/hadolint Dockerfile
 	@$(MANIFESTS)/yamllint -c k8s/yamllint.yaml docker-compose.yml k8s deploy
 	@$(MANIFESTS)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml
@@ -134,6 +135,9 @@ k8s-demo: ## The demo and the trace's check in the cluster
 REPLICAS ?= 4
 k8s-scale: ## Publishers from 1 to REPLICAS and back under load, with rolling updates and pods killed; then verify
 	@bash k8s/k8s.sh scale $(REPLICAS)
+
+k8s-netpol: $(MANIFESTS)/ready ## Every pair of a pod and a port tried for real, against the table in docs/deploy.md
+	@$(MANIFESTS)/python k8s/netpol_test.py
 
 k8s-down: ## Delete the namespace and all that is in it
 	@bash k8s/k8s.sh down

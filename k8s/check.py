@@ -39,10 +39,13 @@ FOREIGN_USERS = 999
 DRAIN_S = 15
 
 
+def kubectl():
+    return shlex.split(os.environ.get("KUBECTL", "kubectl"))
+
+
 def render(overlay):
-    kubectl = shlex.split(os.environ.get("KUBECTL", "kubectl"))
     folder = ROOT / "k8s" / "overlays" / overlay
-    text = subprocess.run([*kubectl, "kustomize", str(folder)], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([*kubectl(), "kustomize", str(folder)], check=True, capture_output=True, text=True).stdout
     return [one for one in yaml.safe_load_all(text) if one]
 
 

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use proto::order::v1::{OrderLine, PlaceOrderRequest, order_service_client::OrderServiceClient};
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
-use tonic::{Code, transport::Channel};
+use tonic::{Code, Status, transport::Channel};
 
 use crate::{
     lab::MENU,
@@ -158,7 +158,8 @@ impl Seen {
 
 /// How long an order took, and how often it was turned away before; why, if it was not accepted.
 ///
-/// A service that has no room says so at once, and takes the same order later: as a till would, this asks again.
+/// A service that has no room, or whose database is away, says so and takes the same order later; one that was killed
+/// says nothing. As a till would, this asks again, with the same key, so that the order is placed once.
 async fn place(client: OrderServiceClient<Channel>, number: u64, due: Instant) -> Result<Placed, String> {
     let sku = MENU[usize::try_from(number).unwrap_or_default() % MENU.len()];
     let request = PlaceOrderRequest {
@@ -167,7 +168,8 @@ async fn place(client: OrderServiceClient<Channel>, number: u64, due: Instant) -
         idempotency_key: uuid::Uuid::new_v4().to_string(),
         payment_token: "tok_good".to_owned(),
     };
-    let mut turned_away = 0;
+    let (mut turned_away, mut last) = (0, String::new());
+    let said = |status: &Status| format!("{} ({:?})", status.message(), status.code());
     let try_once = || {
         let (mut client, request) = (client.clone(), request.clone());
         async move { client.place_order(request).await }
@@ -179,15 +181,19 @@ async fn place(client: OrderServiceClient<Channel>, number: u64, due: Instant) -
         .without_max_times();
     let placing = try_once
         .retry(pauses)
-        .when(|status| status.code() == Code::ResourceExhausted)
-        .notify(|_, _| turned_away += 1);
+        .when(|status| matches!(status.code(), Code::ResourceExhausted | Code::Unavailable | Code::Unknown))
+        .notify(|status, _| {
+            turned_away += 1;
+            last = said(status);
+        });
     match tokio::time::timeout(CALL_TIMEOUT, placing).await {
         Ok(Ok(_)) => {
             let us = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX);
             Ok(Placed { us, turned_away })
         }
-        Ok(Err(status)) => Err(format!("{} ({:?})", status.message(), status.code())),
-        Err(_) => Err(format!("no answer within {CALL_TIMEOUT:?}")),
+        Ok(Err(status)) => Err(said(&status)),
+        Err(_) if last.is_empty() => Err(format!("no answer within {CALL_TIMEOUT:?}")),
+        Err(_) => Err(format!("not taken within {CALL_TIMEOUT:?}: {last}")),
     }
 }
 
