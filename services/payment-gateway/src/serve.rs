@@ -47,9 +47,12 @@ pub async fn serve(
 ) -> Result<(), Error> {
     let db = database::connect(&settings.database).await?;
     tracing::info!(address = %listener.local_addr()?, "HTTP port");
-    let routes = routes(Gateway { db, misbehave: settings.misbehave });
+    let health = Health::default();
     let mut tasks = Supervisor::new(shutdown.clone());
-    tasks.spawn("admin", serve_admin(settings.admin.address, Health::default(), shutdown.clone()));
+    tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), shutdown.clone()));
+    let watch = runtime::watch("database", health, shutdown.clone(), database::pinger(db.clone()));
+    tasks.spawn("readiness", watch);
+    let routes = routes(Gateway { db, misbehave: settings.misbehave });
     tasks.spawn("http", async move {
         axum::serve(listener, routes).with_graceful_shutdown(shutdown.cancelled_owned()).await
     });
