@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # The stack in Docker, as a person starts it and then mistreats it: `make stack-test`. Ends with nothing left.
 #
-# STACK_BUILD=no: the images brew/*:dev are there already.
+# STACK_BUILD=no: the images brew/*:dev are there already. STACK_OUTAGE_S: how long Kafka is away, 60 s unless set.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 RATE=20
-LOAD_S=90
+OUTAGE_S=${STACK_OUTAGE_S:-60}
+# From before the first kill until after Kafka is back.
+LOAD_S=$((OUTAGE_S + 80))
 SERVICES=(order-service inventory-service payment-service payment-gateway outbox-publisher)
 # A project of its own, beside one that may run.
 export COMPOSE_PROJECT_NAME=brew-test
@@ -30,10 +32,21 @@ end() {
 }
 trap end EXIT
 
+# A broker that takes its time: who needs it waits, and nothing gives up.
+cat >"$WORK/slow.yaml" <<'END'
+services:
+  kafka:
+    entrypoint: [bash, -c, "sleep 45 && exec /etc/kafka/docker/run"]
+END
+
 build=(--build)
 [ "${STACK_BUILD:-yes}" != no ] || build=(--no-build)
-dc up "${build[@]}" --wait || die "it does not come up"
-say "up"
+dc --file docker-compose.yml --file "$WORK/slow.yaml" up "${build[@]}" --wait ||
+    die "it does not come up with a slow Kafka"
+say "up, with a Kafka that began 45 s late"
+dc --profile '*' down --volumes --timeout 20
+dc up --no-build --wait || die "it does not come up"
+say "up from nothing"
 before=$(ids)
 dc up --no-build --wait || die "a second \`up --wait\` fails"
 [ "$before" = "$(ids)" ] || die "a second \`up\` makes something anew"
@@ -57,7 +70,7 @@ for service in "${SERVICES[@]}" jaeger postgres; do
     say "$service was killed and is back"
 done
 dc stop kafka
-sleep "${STACK_OUTAGE_S:-20}"
+sleep "$OUTAGE_S"
 dc start kafka
 # `up --wait` would give up on those that say, rightly, that they are not ready.
 deadline=$((SECONDS + 120))
@@ -65,7 +78,7 @@ while dc ps --format '{{.Name}} {{.Health}}' | grep --quiet --invert-match ' hea
     [ $SECONDS -lt $deadline ] || { dc ps; die "not all come back after an outage of Kafka"; }
     sleep 1
 done
-say "Kafka was away"
+say "Kafka was away for $OUTAGE_S s"
 wait "$LOADING" || say "some calls failed while order-service was away"
 cat "$WORK/load"
 grep --quiet '"accepted": [1-9]' "$WORK/load" || { cat "$WORK/errors"; die "no order was accepted"; }

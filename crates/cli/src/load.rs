@@ -181,7 +181,13 @@ async fn place(client: OrderServiceClient<Channel>, number: u64, due: Instant) -
         .without_max_times();
     let placing = try_once
         .retry(pauses)
-        .when(|status| matches!(status.code(), Code::ResourceExhausted | Code::Unavailable | Code::Unknown))
+        // Cancelled: the connection broke while the service worked.
+        .when(|status| {
+            matches!(
+                status.code(),
+                Code::ResourceExhausted | Code::Unavailable | Code::Unknown | Code::Cancelled
+            )
+        })
         .notify(|status, _| {
             turned_away += 1;
             last = said(status);

@@ -119,8 +119,8 @@ fn tell(record: &Received, topic: &str, ack: Ack, broker: &str, began: SystemTim
         key: &String::from_utf8_lossy(&record.key),
         event_id: record.header(header::EVENT_ID).unwrap_or_default(),
     };
-    let send =
-        spans::Send { message, created: &created, client_id: CLIENT_ID, broker, waited: None, error: None };
+    let sender = &spans::Sender::new(CLIENT_ID, broker);
+    let send = spans::Send { message, created: &created, sender, waited: None, error: None };
     spans::send(&send, began);
 }
 

@@ -1,9 +1,24 @@
 //! A broker in this process, for machines without a real one: librdkafka's mock cluster. It speaks the protocol and
 //! keeps records in memory (5 MiB a partition); it proves nothing about durability or idempotence.
 
-use rdkafka::{mocking::MockCluster, producer::DefaultProducerContext};
+use std::time::Duration;
+
+use rdkafka::{
+    mocking::MockCluster,
+    producer::DefaultProducerContext,
+    types::{RDKafkaApiKey, RDKafkaRespErr},
+};
 
 use crate::Error;
+
+/// Why the broker does not write what it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The producer's sequence numbers do not fit.
+    OutOfOrderSequence,
+    /// Too few replicas are in step.
+    NotEnoughReplicas,
+}
 
 /// A running embedded broker; ends when dropped.
 pub struct EmbeddedBroker(MockCluster<'static, DefaultProducerContext>);
@@ -28,5 +43,24 @@ impl EmbeddedBroker {
     #[must_use]
     pub fn brokers(&self) -> String {
         self.0.bootstrap_servers()
+    }
+    /// Answers the next requests to write with these, one each, and writes nothing of them; for tests.
+    pub fn refuse(&self, refusals: &[Refusal]) {
+        let errors: Vec<RDKafkaRespErr> = refusals
+            .iter()
+            .map(|refusal| match refusal {
+                Refusal::OutOfOrderSequence => RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
+                Refusal::NotEnoughReplicas => RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
+            })
+            .collect();
+        self.0.request_errors(RDKafkaApiKey::Produce, &errors);
+    }
+
+    /// From now on each answer takes `latency`; for tests.
+    ///
+    /// # Errors
+    /// The client's.
+    pub fn delay(&self, latency: Duration) -> Result<(), Error> {
+        self.0.broker_round_trip_time(1, latency).map_err(Error::kafka("slow the embedded broker down"))
     }
 }

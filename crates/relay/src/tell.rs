@@ -24,16 +24,15 @@ static BATCHES: LazyLock<Histogram<f64>> = LazyLock::new(|| metrics::rows(&catal
 static WAITS: LazyLock<Histogram<f64>> = LazyLock::new(|| metrics::seconds(&catalogue::RELAY_WAIT));
 static CLAIMS: LazyLock<Histogram<f64>> = LazyLock::new(|| metrics::seconds(&catalogue::RELAY_CLAIM));
 
-/// Who sends, and to whom.
-pub(crate) struct Sender<'a> {
-    pub(crate) source: &'a str,
-    pub(crate) client_id: &'a str,
-    pub(crate) broker: &'a str,
-}
-
-/// A batch was sent, begun at `began`.
-pub(crate) fn sent(sender: &Sender<'_>, rows: &[PendingRow<'_>], outcome: &SendOutcome, began: SystemTime) {
-    let label = [KeyValue::new("source", sender.source.to_owned())];
+/// A batch of `source` was sent, begun at `began`.
+pub(crate) fn sent(
+    source: &str,
+    sender: &spans::Sender,
+    rows: &[PendingRow<'_>],
+    outcome: &SendOutcome,
+    began: SystemTime,
+) {
+    let label = [KeyValue::new("source", source.to_owned())];
     BATCHES.record(rows.len() as f64, &label);
     let now = OffsetDateTime::now_utc();
     for (position, (row, ack)) in rows.iter().zip(&outcome.acks).enumerate() {
@@ -55,8 +54,7 @@ pub(crate) fn sent(sender: &Sender<'_>, rows: &[PendingRow<'_>], outcome: &SendO
         let send = spans::Send {
             message,
             created: &row.headers,
-            client_id: sender.client_id,
-            broker: sender.broker,
+            sender,
             waited: Some((
                 i64::try_from(waited.whole_milliseconds()).unwrap_or(i64::MAX),
                 i64::from(row.blocked.map_or(0, |blocked| blocked.attempts)) + 1,

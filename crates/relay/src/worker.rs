@@ -11,6 +11,7 @@ use runtime::{
     fault::{CrashPoint, crash_if_armed},
     seeded::{Bug, seeded},
 };
+use telemetry::spans;
 use tokio::time::Instant;
 
 use crate::{
@@ -80,6 +81,7 @@ pub enum TurnError {
 pub struct Worker {
     source: Source,
     client_id: String,
+    sender: spans::Sender,
     target: Target,
     options: Options,
     observer: Option<Observer>,
@@ -102,9 +104,11 @@ impl Worker {
         let (session, producer) = (None, None);
         let topics_asked = Instant::now();
         let client_id = format!("brew-relay-{}", source.name);
+        let sender = spans::Sender::new(&client_id, target.kafka.first_broker());
         Self {
             source,
             client_id,
+            sender,
             target,
             options,
             observer,
@@ -276,9 +280,7 @@ impl Worker {
     }
 
     fn tell(&self, rows: &[PendingRow<'_>], outcome: &SendOutcome, began: SystemTime) {
-        let broker = self.target.kafka.first_broker();
-        let sender = tell::Sender { source: &self.source.name, client_id: &self.client_id, broker };
-        tell::sent(&sender, rows, outcome, began);
+        tell::sent(&self.source.name, &self.sender, rows, outcome, began);
     }
 
     /// Keeps or retires the producer, and fits batch and deadline to how the broker does.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use opentelemetry::{
     Context, global,
+    propagation::Extractor,
     trace::{SpanContext, TraceContextExt},
 };
 use tracing::Span;
@@ -44,11 +45,22 @@ pub fn set_parent(span: &Span, carrier: &BTreeMap<String, String>) -> Option<Spa
 
 /// The context that `carrier` names; an invalid one if it names none.
 pub(crate) fn extract(carrier: &BTreeMap<String, String>) -> Context {
-    let carrier: HashMap<String, String> =
-        NAMES.into_iter().filter_map(|name| Some((name.to_owned(), carrier.get(name)?.clone()))).collect();
     // Not into the current context: a malformed carrier must not leave the caller's span in its place.
     let empty = Context::new();
-    global::get_text_map_propagator(|propagator| propagator.extract_with_context(&empty, &carrier))
+    global::get_text_map_propagator(|propagator| propagator.extract_with_context(&empty, &Headers(carrier)))
+}
+
+/// Lends the headers to the library, which takes a map of its own kind only.
+struct Headers<'a>(&'a BTreeMap<String, String>);
+
+impl Extractor for Headers<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(String::as_str).collect()
+    }
 }
 
 fn inject(context: &Context) -> BTreeMap<String, String> {

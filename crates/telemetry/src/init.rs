@@ -106,8 +106,8 @@ pub fn init_traces_to(
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOn)))
         .with_simple_exporter(exporter)
         .build();
-    spans::begin();
     global::set_tracer_provider(provider.clone());
+    spans::begin(provider.tracer("brew"));
     subscribe(EnvFilter::new("warn"), &provider)
 }
 
@@ -123,9 +123,10 @@ fn provider(resource: Resource) -> Result<SdkTracerProvider, Error> {
     let provider = SdkTracerProvider::builder().with_resource(resource);
     let provider = match exporter()? {
         Some(exporter) => {
-            spans::begin();
             // The sampler is the standard variables' own, parent-based unless they say otherwise.
-            provider.with_batch_exporter(exporter).build()
+            let provider = provider.with_batch_exporter(exporter).build();
+            spans::begin(provider.tracer("brew"));
+            provider
         }
         None => provider.with_sampler(Sampler::AlwaysOff).build(),
     };

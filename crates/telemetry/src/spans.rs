@@ -3,14 +3,15 @@
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::{Arc, OnceLock},
     time::SystemTime,
 };
 
 use opentelemetry::{
-    KeyValue, StringValue, Value, global,
+    KeyValue, StringValue, Value,
     trace::{Link, Span as _, SpanKind, Status, TraceContextExt, Tracer},
 };
+use opentelemetry_sdk::trace::SdkTracer;
 use tracing::{Span, field::Empty};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
@@ -19,17 +20,19 @@ use crate::context;
 /// The target of all spans that are sent; others stay in the process.
 pub const TARGET: &str = "brew";
 
-static SENT: AtomicBool = AtomicBool::new(false);
+/// Set where spans are sent somewhere.
+static TRACER: OnceLock<SdkTracer> = OnceLock::new();
 
-/// Spans are sent somewhere from now on.
-pub(crate) fn begin() {
-    SENT.store(true, Relaxed);
+/// Spans are sent by `tracer` from now on; the first one stays.
+pub(crate) fn begin(tracer: SdkTracer) {
+    // A second start in one process fails where it subscribes.
+    let _ = TRACER.set(tracer);
 }
 
 /// Whether spans are sent anywhere at all: then it is worth to make them.
 #[must_use]
 pub fn on() -> bool {
-    SENT.load(Relaxed)
+    TRACER.get().is_some()
 }
 
 /// A statement in the current trace; none outside of one, so that idle polling leaves no spans.
@@ -138,6 +141,28 @@ pub fn failed(span: &Span, kind: &str) {
     span.record("otel.status_code", "ERROR");
 }
 
+/// Who sends records, to whom; the same for all of a batch.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    client_id: StringValue,
+    host: StringValue,
+    port: i64,
+}
+
+impl Sender {
+    /// A client of `broker`, which is `host:port`, the first of several.
+    #[must_use]
+    pub fn new(client_id: &str, broker: &str) -> Self {
+        let (host, port) = broker.rsplit_once(':').unwrap_or((broker, "9092"));
+        Self { client_id: shared(client_id), host: shared(host), port: port.parse().unwrap_or(9092) }
+    }
+}
+
+/// Copied by counting.
+fn shared(text: &str) -> StringValue {
+    Arc::<str>::from(text).into()
+}
+
 /// One record that was sent, or not.
 #[derive(Debug, Clone, Copy)]
 pub struct Send<'a> {
@@ -145,10 +170,8 @@ pub struct Send<'a> {
     pub message: Message<'a>,
     /// The row's headers.
     pub created: &'a BTreeMap<String, String>,
-    /// Who sent it.
-    pub client_id: &'a str,
-    /// To whom: `host:port`, the first of several.
-    pub broker: &'a str,
+    /// Who sent it, to whom.
+    pub sender: &'a Sender,
     /// Of an outbox's row: how long it had waited, in milliseconds, and which try this is, from 1.
     pub waited: Option<(i64, i64)>,
     /// Why it was not acknowledged, in one of few words.
@@ -164,25 +187,40 @@ pub fn sampled(carrier: &BTreeMap<String, String>) -> bool {
 
 /// Tells of a record that was sent between `began` and now; its trace is [`sampled`].
 pub fn send(send: &Send<'_>, began: SystemTime) {
+    let Some(tracer) = TRACER.get() else { return };
     let parent = context::extract(send.created);
     let created = parent.span().span_context().clone();
     if !created.is_valid() {
         return;
     }
-    let Send { message, .. } = send;
+    let builder = tracer
+        .span_builder(format!("send {}", send.message.topic))
+        .with_kind(SpanKind::Client)
+        .with_start_time(began)
+        .with_links(vec![Link::with_context(created)])
+        .with_attributes(attributes(send));
+    let mut span = tracer.build_with_context(builder, &parent);
+    if let Some(error) = send.error {
+        span.set_status(Status::error(error));
+    }
+    span.end();
+}
+
+fn attributes(send: &Send<'_>) -> Vec<KeyValue> {
+    let Send { message, sender, .. } = send;
     let text = |value: &str| Value::String(StringValue::from(value.to_owned()));
-    let (host, port) = send.broker.rsplit_once(':').unwrap_or((send.broker, "9092"));
-    let mut attributes = vec![
+    let mut attributes = Vec::with_capacity(14);
+    attributes.extend([
         KeyValue::new("messaging.system", "kafka"),
         KeyValue::new("messaging.operation.name", "send"),
         KeyValue::new("messaging.operation.type", "send"),
         KeyValue::new("messaging.destination.name", text(message.topic)),
         KeyValue::new("messaging.message.id", text(message.event_id)),
         KeyValue::new("messaging.kafka.message.key", text(message.key)),
-        KeyValue::new("messaging.client.id", text(send.client_id)),
-        KeyValue::new("server.address", text(host)),
-        KeyValue::new("server.port", port.parse().unwrap_or(9092_i64)),
-    ];
+        KeyValue::new("messaging.client.id", sender.client_id.clone()),
+        KeyValue::new("server.address", sender.host.clone()),
+        KeyValue::new("server.port", sender.port),
+    ]);
     if let Some((wait_ms, attempt)) = send.waited {
         attributes.push(KeyValue::new("brew.outbox.wait_ms", wait_ms));
         attributes.push(KeyValue::new("brew.outbox.attempt", attempt));
@@ -192,16 +230,5 @@ pub fn send(send: &Send<'_>, began: SystemTime) {
         attributes.push(KeyValue::new("messaging.kafka.offset", offset));
     }
     attributes.extend(send.error.map(|error| KeyValue::new("error.type", error)));
-    let tracer = global::tracer("brew");
-    let builder = tracer
-        .span_builder(format!("send {}", message.topic))
-        .with_kind(SpanKind::Client)
-        .with_start_time(began)
-        .with_links(vec![Link::with_context(created)])
-        .with_attributes(attributes);
-    let mut span = tracer.build_with_context(builder, &parent);
-    if let Some(error) = send.error {
-        span.set_status(Status::error(error));
-    }
-    span.end();
+    attributes
 }

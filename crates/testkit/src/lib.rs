@@ -15,7 +15,7 @@ mod until;
 pub use broker::Broker;
 pub use history::{History, history};
 pub use postgres::{TestDatabase, database};
-pub use process::{Service, run_to_end};
+pub use process::{Service, free_address, ready_while_the_database_is_there, run_to_end};
 pub use proxy::{Proxy, Replies};
 pub use relays::{drain, relay_options, relay_setup, start_relay};
 pub use span_docs::span_in_docs;

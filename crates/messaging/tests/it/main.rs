@@ -7,4 +7,5 @@ mod false_ack;
 mod members;
 mod partitioner;
 mod producer;
+mod queue;
 mod reader;

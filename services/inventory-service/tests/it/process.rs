@@ -43,6 +43,19 @@ async fn a_consumer_killed_between_commit_and_offset_repeats_no_effect() {
 }
 
 #[tokio::test]
+async fn it_is_ready_while_its_database_is_there() {
+    let shelf = Shelf::new().await;
+    let brokers = testkit::kafka().brokers;
+    let settings = [
+        ("BREW__GRPC__ADDRESS", "127.0.0.1:0"),
+        ("BREW__KAFKA__BROKERS", &brokers),
+        ("BREW__CONSUMER__GROUP", &shelf.topic),
+        ("BREW__CONSUMER__TOPICS", &shelf.topic),
+    ];
+    testkit::ready_while_the_database_is_there(PROGRAM, &shelf.database, &settings).await;
+}
+
+#[tokio::test]
 async fn misspelt_settings_and_unknown_crash_points_stop_the_start() {
     let typo = run_to_end(PROGRAM, &[], &[("BREW__CONSUMER__GRUOP", "x")]).await;
     assert!(!typo.status.success());

@@ -17,7 +17,7 @@ const CALLERS: i64 = 4;
 
 async fn orders_are_taken_with_spans_sent_to(collector: &str) {
     let database = testkit::database(migrations()).await;
-    let address = crate::process::free_address();
+    let address = testkit::free_address();
     let settings = [
         ("BREW__DATABASE__URL", database.url.as_str()),
         ("BREW__GRPC__ADDRESS", &address),
@@ -52,7 +52,7 @@ async fn orders_are_taken_with_spans_sent_to(collector: &str) {
 
 #[tokio::test]
 async fn a_collector_that_is_away_stops_no_order() {
-    orders_are_taken_with_spans_sent_to(&format!("http://{}", crate::process::free_address())).await;
+    orders_are_taken_with_spans_sent_to(&format!("http://{}", testkit::free_address())).await;
 }
 
 #[tokio::test]

@@ -2,8 +2,7 @@
 
 use nix::sys::signal::Signal;
 use order_service::migrations;
-use testkit::{Service, run_to_end, until};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use testkit::{Service, free_address, run_to_end, until};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_order-service");
 
@@ -61,54 +60,12 @@ async fn await_schema_ends_when_another_process_has_migrated() {
     }
 }
 
-/// The first line of what the admin port answers.
-async fn status_of(address: &str, path: &str) -> Option<String> {
-    let mut stream = tokio::net::TcpStream::connect(address).await.ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    answer.lines().next().map(str::to_owned)
-}
-
 #[tokio::test]
 async fn it_is_ready_while_its_database_is_there() {
     let database = testkit::database(migrations()).await;
-    let name = database.url.rsplit('/').next().unwrap();
-    let (grpc, admin) = (free_address(), free_address());
-    let settings = [
-        ("BREW__DATABASE__URL", database.url.as_str()),
-        ("BREW__DATABASE__ACQUIRE_TIMEOUT_MS", "500"),
-        ("BREW__GRPC__ADDRESS", &grpc),
-        ("BREW__ORDERS__BACKGROUND", "false"),
-        ("BREW__ADMIN__ADDRESS", &admin),
-    ];
-    let _service = Service::start(PROGRAM, &[], &settings);
-    let ready = async |wanted: &str| {
-        until(wanted, async || status_of(&admin, "/readyz").await.filter(|status| status.contains(wanted)))
-            .await;
-    };
-    ready("200").await;
-    let healthy = async || run_to_end(PROGRAM, &["healthcheck"], &settings).await;
-    assert!(healthy().await.status.success());
-    let other = testkit::database(Vec::new()).await.client().await;
-    let away = format!(
-        "alter database {name} allow_connections false;
-         select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'"
-    );
-    other.batch_execute(&away).await.unwrap();
-    ready("503").await;
-    let unhealthy = healthy().await;
-    assert!(!unhealthy.status.success());
-    let said = String::from_utf8_lossy(&unhealthy.stderr).into_owned();
-    assert!(said.contains("not ready: database: away"), "{said}");
-    assert!(status_of(&admin, "/livez").await.unwrap().contains("200"), "alive all the same");
-    other.batch_execute(&format!("alter database {name} allow_connections true")).await.unwrap();
-    ready("200").await;
-}
-
-pub(crate) fn free_address() -> String {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    let grpc = free_address();
+    let settings = [("BREW__GRPC__ADDRESS", grpc.as_str()), ("BREW__ORDERS__BACKGROUND", "false")];
+    testkit::ready_while_the_database_is_there(PROGRAM, &database, &settings).await;
 }
 
 #[tokio::test]

@@ -116,3 +116,11 @@ async fn a_reference_is_looked_up() {
     let found: Value = gateway.client.get(url).send().await.unwrap().json().await.unwrap();
     assert_eq!(found["authorizations"], json!([]));
 }
+
+#[tokio::test]
+async fn it_is_ready_while_its_database_is_there() {
+    let database = testkit::database(migrations()).await;
+    let http = testkit::free_address();
+    let program = env!("CARGO_BIN_EXE_payment-gateway");
+    testkit::ready_while_the_database_is_there(program, &database, &[("BREW__HTTP__ADDRESS", &http)]).await;
+}

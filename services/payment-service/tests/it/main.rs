@@ -169,3 +169,18 @@ async fn migrations_go_down_and_up_again() {
     database::migrate(&desk.pool, migrations()).await.unwrap();
     assert_eq!(desk.database.number("select count(*) from payments").await, 0);
 }
+
+#[tokio::test]
+async fn it_is_ready_while_its_database_is_there() {
+    let database = testkit::database(migrations()).await;
+    let kafka = testkit::kafka();
+    let topic = testkit::topic(&kafka, Some("payment-service")).await;
+    let settings = [
+        ("BREW__GRPC__ADDRESS", "127.0.0.1:0"),
+        ("BREW__KAFKA__BROKERS", &kafka.brokers),
+        ("BREW__CONSUMER__GROUP", &topic),
+        ("BREW__CONSUMER__TOPICS", &topic),
+    ];
+    let program = env!("CARGO_BIN_EXE_payment-service");
+    testkit::ready_while_the_database_is_there(program, &database, &settings).await;
+}
