@@ -18,7 +18,8 @@ pub(crate) struct Args {
     /// Where Kafka is: host:port, or several with commas between.
     #[arg(long, env = "KAFKA_BROKERS", default_value = "127.0.0.1:9092")]
     brokers: String,
-    /// Copies of each partition, at most as many as there are brokers.
+    /// Copies of each partition, at most as many as there are brokers. All but one of them must have a record before it
+    /// is acknowledged (min.insync.replicas).
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=10))]
     replication: i32,
     /// How long to wait for a broker that is away.

@@ -27,6 +27,8 @@ pub struct TopicSpec {
     pub partitions: usize,
     /// How many copies.
     pub replication: i32,
+    /// How many of them must have a record before it is acknowledged, its leader's among them.
+    pub min_in_sync: i32,
     /// How long records are kept.
     pub retention_ms: i64,
     /// Room on top of [`KafkaOptions::max_message_bytes`], in bytes.
@@ -99,21 +101,22 @@ pub async fn check(options: &KafkaOptions, names: &[String], timeout: Duration) 
 }
 
 async fn make(options: &KafkaOptions, specs: &[&TopicSpec], timeout: Duration) -> Result<(), Error> {
-    let limits: Vec<(String, String)> = specs
+    let limits: Vec<(String, String, String)> = specs
         .iter()
         .map(|spec| {
             let max_bytes = options.max_message_bytes + spec.extra_bytes;
-            (spec.retention_ms.to_string(), max_bytes.to_string())
+            (spec.retention_ms.to_string(), max_bytes.to_string(), spec.min_in_sync.to_string())
         })
         .collect();
     let new: Vec<NewTopic<'_>> = specs
         .iter()
         .zip(&limits)
-        .map(|(spec, (retention, max_bytes))| {
+        .map(|(spec, (retention, max_bytes, min_in_sync))| {
             let partitions = i32::try_from(spec.partitions).unwrap_or(i32::MAX);
             NewTopic::new(&spec.name, partitions, TopicReplication::Fixed(spec.replication))
                 .set("retention.ms", retention)
                 .set("max.message.bytes", max_bytes)
+                .set("min.insync.replicas", min_in_sync)
         })
         .collect();
     let admin = admin_client(options)?;

@@ -34,5 +34,10 @@ pub fn migrations(source: &str) -> Vec<Migration> {
             include_str!("../migrations/0005_first_partitions.up.sql"),
             include_str!("../migrations/0005_first_partitions.down.sql"),
         ),
+        Migration::new(
+            "outbox_0006_room_for_the_mark",
+            include_str!("../migrations/0006_room_for_the_mark.up.sql"),
+            include_str!("../migrations/0006_room_for_the_mark.down.sql"),
+        ),
     ]
 }

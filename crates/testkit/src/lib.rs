@@ -12,14 +12,14 @@ mod span_docs;
 mod topics;
 mod until;
 
-pub use broker::Broker;
+pub use broker::{Broker, Second};
 pub use history::{History, history};
 pub use postgres::{TestDatabase, database};
 pub use process::{Service, free_address, ready_while_the_database_is_there, run_to_end};
 pub use proxy::{Proxy, Replies};
 pub use relays::{drain, relay_options, relay_setup, start_relay};
 pub use span_docs::span_in_docs;
-pub use topics::{kafka, make_topic, read, topic};
+pub use topics::{kafka, make_topic, read, topic, topic_on_two};
 pub use until::until;
 
 fn variable(name: &str) -> String {

@@ -43,11 +43,23 @@ pub async fn make_topic(options: &KafkaOptions, name: &str) {
     admin::create(options, &[spec(options, name.to_owned())], TIMEOUT).await.unwrap();
 }
 
+/// A topic with two copies of each partition, both of which acknowledge, for a cluster of two brokers.
+///
+/// # Panics
+/// When Kafka refuses.
+pub async fn topic_on_two(options: &KafkaOptions) -> String {
+    let name = format!("test.{}", Uuid::new_v4().simple());
+    let spec = TopicSpec { replication: 2, min_in_sync: 2, ..spec(options, name.clone()) };
+    admin::create(options, &[spec], TIMEOUT).await.unwrap();
+    name
+}
+
 fn spec(options: &KafkaOptions, name: String) -> TopicSpec {
     TopicSpec {
         name,
         partitions: options.partitions,
         replication: 1,
+        min_in_sync: 1,
         retention_ms: 3_600_000,
         extra_bytes: 0,
     }

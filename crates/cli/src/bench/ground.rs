@@ -177,6 +177,7 @@ impl Ground {
             name: name.clone(),
             partitions: kafka.partitions,
             replication: 1,
+            min_in_sync: 1,
             retention_ms: RETENTION_MS,
             extra_bytes: 0,
         };

@@ -30,8 +30,16 @@ pub(crate) const CONSUMERS: [(&str, &str); 4] = [
 pub(crate) fn topic_specs(replication: i32) -> Vec<TopicSpec> {
     let events = topic::ALL.iter().map(|name| (*name).to_owned());
     let dead = CONSUMERS.iter().map(|(topic, consumer)| topic::dead_letter(topic, consumer));
-    let spec =
-        |name| TopicSpec { name, partitions: PARTITIONS, replication, retention_ms: WEEK_MS, extra_bytes: 0 };
+    // One copy may be away.
+    let min_in_sync = (replication - 1).max(1);
+    let spec = |name| TopicSpec {
+        name,
+        partitions: PARTITIONS,
+        replication,
+        min_in_sync,
+        retention_ms: WEEK_MS,
+        extra_bytes: 0,
+    };
     events.map(spec).chain(dead.map(|name| spec(name).of_dead_letters())).collect()
 }
 

@@ -69,6 +69,11 @@ async fn days_are_made_ahead_and_take_the_rows_of_the_default_partition_along() 
     assert_eq!((first.made.len(), first.moved, first.left), (5, 112, vec![]));
     assert_eq!(database.number("select count(*) from outbox_default").await, 0);
     assert_eq!(kept(&mut client).await, Kept::default(), "a second run has nothing to do");
+    let no_room = "select count(*) from pg_constraint c
+                     join pg_inherits i on i.inhrelid = c.conrelid join pg_class k on k.oid = c.conindid
+                    where i.inhparent = 'outbox'::regclass and c.contype = 'p'
+                      and k.reloptions is distinct from array['fillfactor=48']";
+    assert_eq!(database.number(no_room).await, 0, "in a primary key, for the marks");
     conserved(&database, 112).await;
 
     write(&client, "0", None, 1).await;

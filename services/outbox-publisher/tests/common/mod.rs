@@ -20,6 +20,10 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) async fn on(kafka: KafkaOptions) -> Self {
         let topic = testkit::topic(&kafka, None).await;
+        Self::with_topic(kafka, topic).await
+    }
+
+    pub(crate) async fn with_topic(kafka: KafkaOptions, topic: String) -> Self {
         Self { database: testkit::database(outbox::migrations("shop")).await, kafka, topic }
     }
 

@@ -117,3 +117,30 @@ async fn acks_that_are_lost_on_the_way_cost_repeats_and_no_more() {
     end(publisher).await;
     assert!(stage.sound().await.repeats > 0, "no ack was lost");
 }
+
+/// The hole of `docs/decisions/0003` on real brokers. A follower that is frozen is taken out, so that records are refused for
+/// a moment, and accepted as soon as it is back: a fresh producer with several requests under way could then report success
+/// for what is in no log. Many are fresh here, since their deadline is short. What is marked must be there.
+#[tokio::test]
+async fn an_ack_is_true_while_replicas_come_and_go() {
+    let broker = Broker::start(None).await;
+    let second = broker.second().await;
+    let topic = testkit::topic_on_two(&broker.options()).await;
+    let stage = Stage::with_topic(broker.options(), topic).await;
+    let deadline = [("BREW__RELAY__SEND_DEADLINE_MS", "1000"), ("BREW__RELAY__SEND_DEADLINE_CAP_MS", "1000")];
+    let publishers = [stage.publisher(&deadline), stage.publisher(&deadline)];
+    for _ in 0..crate::rounds().max(3) {
+        stage.append(2_000, AGGREGATES).await;
+        in_the_middle(&stage).await;
+        second.freeze();
+        // Longer than the controller waits for it (9 s).
+        tokio::time::timeout(Duration::from_secs(12), stage.until_published()).await.unwrap_err();
+        second.thaw();
+        stage.until_published().await;
+    }
+    for publisher in publishers {
+        end(publisher).await;
+    }
+    stage.sound().await;
+    drop(second);
+}
