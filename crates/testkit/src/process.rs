@@ -73,8 +73,8 @@ pub fn free_address() -> String {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-/// Asserts that `program`, on `database`, is ready while that is there and says why when it is not, on its admin port and
-/// by `healthcheck`; that it lives on meanwhile; and that it is ready again.
+/// Asserts that `program`, on `database`, is ready while that is there and says why when it is not, on its admin port
+/// and by `healthcheck`; that it lives on meanwhile; and that it is ready again.
 ///
 /// # Panics
 /// When an assertion fails.

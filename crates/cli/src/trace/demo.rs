@@ -55,12 +55,14 @@ async fn on_own_infrastructure(profile: &Profile, args: DemoArgs) -> anyhow::Res
     note(format_args!("brew order watch {order_id}"));
     let changes = order(&state, &shop.orders, &["watch".to_owned(), order_id.clone()]).await?;
     changes.lines().for_each(line);
-    // What the services have not sent yet, they send when they end.
-    shop.close().await?;
     note(format_args!("brew trace {order_id} --check"));
-    let wait = Duration::from_secs(15);
+    // The customer has the last word, but two services still have to hear it, and spans leave a process every 5 s: the
+    // shop stays open until all is there.
+    let wait = Duration::from_secs(30);
     let (jaeger, since, statements) = (Jaeger { url, page: None }, began.elapsed(), args.statements);
-    super::run(Args { order_id, jaeger, check: true, wait, since, statements, json: false }).await
+    let told = super::run(Args { order_id, jaeger, check: true, wait, since, statements, json: false }).await;
+    shop.close().await?;
+    told
 }
 
 /// What `brew order` prints, run as a person runs it.

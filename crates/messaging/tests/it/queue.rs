@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 const KEYS: usize = 5;
 
-/// More than the client's queue takes while the broker answers slowly: what does not fit is refused, and of each key all
-/// that follows, so that nothing overtakes it. The producer is as good as before.
+/// More than the client's queue takes while the broker answers slowly: what does not fit is refused, and of each key
+/// all that follows, so that nothing overtakes it. The producer is as good as before.
 #[tokio::test]
 async fn what_the_queue_does_not_take_holds_back_its_key() {
     let broker = EmbeddedBroker::start(&[("t".to_owned(), 6)]).unwrap();

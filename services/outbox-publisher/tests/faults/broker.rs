@@ -118,9 +118,10 @@ async fn acks_that_are_lost_on_the_way_cost_repeats_and_no_more() {
     assert!(stage.sound().await.repeats > 0, "no ack was lost");
 }
 
-/// The hole of `docs/decisions/0003` on real brokers. A follower that is frozen is taken out, so that records are refused for
-/// a moment, and accepted as soon as it is back: a fresh producer with several requests under way could then report success
-/// for what is in no log. Many are fresh here, since their deadline is short. What is marked must be there.
+/// The hole of `docs/decisions/0003` on real brokers. A follower that is frozen is taken out, so that records are
+/// refused for a moment, and accepted as soon as it is back: a fresh producer with several requests under way could
+/// then report success for what is in no log. Many are fresh here, since their deadline is short. What is marked must
+/// be there.
 #[tokio::test]
 async fn an_ack_is_true_while_replicas_come_and_go() {
     let broker = Broker::start(None).await;
