@@ -20,7 +20,11 @@ done
 WORK=$(mktemp --directory)
 began=$SECONDS
 say() { printf '%(%H:%M:%S)T  %4d s  %s\n' -1 $((SECONDS - began)) "$*"; }
-die() { say "FAIL: $*"; exit 1; }
+die() {
+    say "FAIL: $*"
+    dc logs --no-color --tail 60 "${SERVICES[@]}" >&2 || true
+    exit 1
+}
 dc() { docker compose --progress quiet "$@"; }
 brew() { dc run --rm --no-TTY brew "$@"; }
 ids() { dc ps --all --quiet | sort; }
