@@ -90,11 +90,12 @@ impl DeadLetters {
             .collect();
         let began = SystemTime::now();
         let sent = producer.send(&letters, Instant::now() + ACK_TIMEOUT).await;
+        let sender = spans::Sender::new(CLIENT_ID, self.options.first_broker());
         let mut acks = sent.acks.iter().zip(&topics);
         left.retain(|(record, reason)| {
             let Some((Some(ack), topic)) = acks.next() else { return true };
             tracing::warn!(place = %record.place(), reason, "dead letter");
-            tell(record, topic, *ack, self.options.first_broker(), began);
+            tell(record, topic, *ack, &sender, began);
             false
         });
         if left.is_empty() && sent.failure.is_none() {
@@ -107,7 +108,7 @@ impl DeadLetters {
 }
 
 /// The letter is a span in the trace of what became one.
-fn tell(record: &Received, topic: &str, ack: Ack, broker: &str, began: SystemTime) {
+fn tell(record: &Received, topic: &str, ack: Ack, sender: &spans::Sender, began: SystemTime) {
     let created = header::trace(|name| record.header(name));
     if !spans::sampled(&created) {
         return;
@@ -119,7 +120,6 @@ fn tell(record: &Received, topic: &str, ack: Ack, broker: &str, began: SystemTim
         key: &String::from_utf8_lossy(&record.key),
         event_id: record.header(header::EVENT_ID).unwrap_or_default(),
     };
-    let sender = &spans::Sender::new(CLIENT_ID, broker);
     let send = spans::Send { message, created: &created, sender, waited: None, error: None };
     spans::send(&send, began);
 }

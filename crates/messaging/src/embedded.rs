@@ -11,15 +11,6 @@ use rdkafka::{
 
 use crate::Error;
 
-/// Why the broker does not write what it is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// The producer's sequence numbers do not fit.
-    OutOfOrderSequence,
-    /// Too few replicas are in step.
-    NotEnoughReplicas,
-}
-
 /// A running embedded broker; ends when dropped.
 pub struct EmbeddedBroker(MockCluster<'static, DefaultProducerContext>);
 
@@ -44,16 +35,11 @@ impl EmbeddedBroker {
     pub fn brokers(&self) -> String {
         self.0.bootstrap_servers()
     }
-    /// Answers the next requests to write with these, one each, and writes nothing of them; for tests.
-    pub fn refuse(&self, refusals: &[Refusal]) {
-        let errors: Vec<RDKafkaRespErr> = refusals
-            .iter()
-            .map(|refusal| match refusal {
-                Refusal::OutOfOrderSequence => RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
-                Refusal::NotEnoughReplicas => RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
-            })
-            .collect();
-        self.0.request_errors(RDKafkaApiKey::Produce, &errors);
+
+    /// Answers the next request to write as one whose sequence numbers do not fit, and writes nothing of it; for tests.
+    pub fn refuse_as_out_of_order(&self) {
+        let error = RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
+        self.0.request_errors(RDKafkaApiKey::Produce, &[error]);
     }
 
     /// From now on each answer takes `latency`; for tests.

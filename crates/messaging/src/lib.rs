@@ -20,7 +20,7 @@ pub use consumer::{
 };
 pub use dead_letter::DeadLetters;
 pub use delivery::{Delivery, Tally};
-pub use embedded::{EmbeddedBroker, Refusal};
+pub use embedded::EmbeddedBroker;
 pub use ends::Ends;
 pub use options::KafkaOptions;
 pub use partition::partition_of;

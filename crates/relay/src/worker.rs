@@ -233,7 +233,7 @@ impl Worker {
         crash_if_armed(CrashPoint::AfterAckBeforeMark, || {
             format!("{} record(s) are in Kafka, no row is marked", acknowledged.len())
         });
-        self.tell(&rows, &outcome, began);
+        tell::sent(&self.source.name, &self.sender, &rows, &outcome, began);
         let Aside { waiting, parked } = set_aside(&self.source.name, &rows, &outcome, &self.options);
         let alone = rows.len() == 1;
         drop(records);
@@ -277,10 +277,6 @@ impl Worker {
             }
         }
         acknowledged
-    }
-
-    fn tell(&self, rows: &[PendingRow<'_>], outcome: &SendOutcome, began: SystemTime) {
-        tell::sent(&self.source.name, &self.sender, rows, outcome, began);
     }
 
     /// Keeps or retires the producer, and fits batch and deadline to how the broker does.

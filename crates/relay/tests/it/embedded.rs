@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use messaging::{EmbeddedBroker, KafkaOptions, ProducerFailure, Refusal, read_all};
+use messaging::{EmbeddedBroker, KafkaOptions, ProducerFailure, read_all};
 use relay::{Mode, Options, Source, Target, Turn, TurnError, Worker};
 use testkit::{History, TestDatabase, history, relay_options, start_relay, until};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,7 @@ async fn a_producer_that_is_done_for_is_replaced_and_nothing_of_its_batch_is_mar
     stage.append().await;
     assert_eq!(relay.drain_once().await.unwrap(), Turn::Moved { rows: 200 });
 
-    stage.broker.refuse(&[Refusal::OutOfOrderSequence]);
+    stage.broker.refuse_as_out_of_order();
     stage.append().await;
     let turn = relay.drain_once().await;
     let Err(TurnError::Send { acknowledged, failure: ProducerFailure::Fatal(_) }) = turn else {
