@@ -2,17 +2,19 @@
 
 mod decider;
 mod failure;
+mod gate;
 mod migrate;
 
 use std::{future::Future, pin::Pin, time::Duration};
 
 use opentelemetry::{KeyValue, global, metrics::AsyncInstrument};
-use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr};
+use sea_orm::{ConnAcquireErr, ConnectOptions, Database, DatabaseConnection, DbErr};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 pub use decider::Decider;
 pub use failure::{Failure, failure};
+pub use gate::{Gate, Place};
 pub use migrate::{Migration, await_schema, migrate, migrate_at, revert};
 
 /// What went wrong with the database.
@@ -41,21 +43,23 @@ pub struct Options {
     pub url: SecretString,
     /// At most this many connections.
     pub max_connections: u32,
-    /// How long a caller waits for a connection.
+    /// How long a call waits for its turn ([`Gate`]), and a [`pinger`] for an answer.
     pub acquire_timeout_ms: u64,
 }
+
+/// How long opening a connection may take, also when all are opened at once on a busy machine.
+const OPENING: Duration = Duration::from_secs(10);
 
 /// Makes a pool. Connects at first use, so a database that is away now is found away then.
 ///
 /// # Errors
 /// When the URL makes no sense.
 pub async fn connect(options: &Options) -> Result<DatabaseConnection, Error> {
-    let timeout = Duration::from_millis(options.acquire_timeout_ms);
+    let timeout = OPENING.max(Duration::from_millis(options.acquire_timeout_ms));
     let mut connect = ConnectOptions::new(options.url.expose_secret());
     connect
         .max_connections(options.max_connections)
         .acquire_timeout(timeout)
-        .connect_timeout(timeout)
         .connect_lazy(true)
         .sqlx_logging(false);
     let db = Database::connect(connect).await?;
@@ -76,12 +80,16 @@ fn tell(db: &DatabaseConnection) {
     meter.f64_observable_gauge(metric.name).with_description(metric.help).with_callback(callback).build();
 }
 
-/// What asks the database for a sign of life, each time it is called; fails when none comes within the pool's acquire
-/// timeout.
-pub fn pinger(db: DatabaseConnection) -> impl Fn() -> PingFuture {
+/// What asks the database for a sign of life, each time it is called; fails when none comes within `options`'
+/// acquire timeout.
+pub fn pinger(db: DatabaseConnection, options: &Options) -> impl Fn() -> PingFuture + use<> {
+    let wait = Duration::from_millis(options.acquire_timeout_ms);
     move || {
         let db = db.clone();
-        Box::pin(async move { Ok(db.ping().await?) })
+        Box::pin(async move {
+            let late = || DbErr::ConnectionAcquire(ConnAcquireErr::Timeout);
+            Ok(tokio::time::timeout(wait, db.ping()).await.map_err(|_| late())??)
+        })
     }
 }
 

@@ -1,6 +1,12 @@
 //! A TCP proxy that can lose what comes back, and keep what goes there for later.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -28,6 +34,7 @@ pub struct Proxy {
     replies: watch::Sender<Replies>,
     /// How often requests were held and let go: odd while they are held.
     holds: watch::Sender<u64>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl Proxy {
@@ -41,14 +48,20 @@ impl Proxy {
         let (server, to) = watch::channel(None);
         let (replies, mode) = watch::channel(Replies::Pass);
         let (holds, held) = watch::channel(0);
-        let proxy = Self { address, server, replies, holds };
-        tokio::spawn(accept(listener, to, mode, held));
-        proxy
+        let connections = Arc::default();
+        tokio::spawn(accept(listener, Arc::clone(&connections), to, mode, held));
+        Self { address, server, replies, holds, connections }
     }
 
     /// Where the server is.
     pub fn lead_to(&self, server: &str) {
         self.server.send_replace(Some(server.to_owned()));
+    }
+
+    /// How many connections were ever made to it.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// From now on, also for connections that are open. One that lost a byte loses all that follows, too.
@@ -70,6 +83,7 @@ impl Proxy {
 
 async fn accept(
     listener: TcpListener,
+    connections: Arc<AtomicUsize>,
     to: watch::Receiver<Option<String>>,
     mode: watch::Receiver<Replies>,
     held: watch::Receiver<u64>,
@@ -77,6 +91,7 @@ async fn accept(
     let (mut gone, all) = (to.clone(), to);
     let serving = async {
         while let Ok((client, _)) = listener.accept().await {
+            connections.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(carry(client, all.clone(), mode.clone(), held.clone()));
         }
     };

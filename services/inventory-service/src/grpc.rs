@@ -1,5 +1,6 @@
 //! gRPC: request to command, stock to message.
 
+use database::Gate;
 use events::Sku;
 use proto::inventory::v1::{
     GetStockRequest, GetStockResponse, ListStockRequest, ListStockResponse, RestockRequest, RestockResponse,
@@ -8,13 +9,17 @@ use proto::inventory::v1::{
 use sea_orm::DatabaseConnection;
 use tonic::{Request, Response, Status};
 
-use crate::app::{get_stock, list_stock, restock};
+use crate::{
+    Error,
+    app::{get_stock, list_stock, restock},
+};
 
 const MAX_QUANTITY: i32 = 1_000_000;
 
 /// The service's gRPC face.
 pub(crate) struct Inventory {
     pub(crate) db: DatabaseConnection,
+    pub(crate) gate: Gate,
 }
 
 #[tonic::async_trait]
@@ -24,6 +29,7 @@ impl InventoryService for Inventory {
         request: Request<GetStockRequest>,
     ) -> Result<Response<GetStockResponse>, Status> {
         let sku = sku(request.into_inner().sku)?;
+        let _place = self.gate.enter().await.map_err(Error::from)?;
         let available = get_stock(&self.db, &sku).await?;
         Ok(Response::new(GetStockResponse { level: Some(level(sku, available)) }))
     }
@@ -32,6 +38,7 @@ impl InventoryService for Inventory {
         &self,
         _request: Request<ListStockRequest>,
     ) -> Result<Response<ListStockResponse>, Status> {
+        let _place = self.gate.enter().await.map_err(Error::from)?;
         let levels = list_stock(&self.db).await?;
         let levels = levels.into_iter().map(|(sku, available)| level(sku, available)).collect();
         Ok(Response::new(ListStockResponse { levels }))
@@ -49,6 +56,7 @@ impl InventoryService for Inventory {
                 "idempotency_key: must be 16 to 255 visible ASCII characters",
             ));
         }
+        let _place = self.gate.enter().await.map_err(Error::from)?;
         let available = restock(&self.db, &sku, body.quantity, &body.idempotency_key).await?;
         Ok(Response::new(RestockResponse { level: Some(level(sku, available)) }))
     }

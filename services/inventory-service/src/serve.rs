@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use database::Gate;
 use messaging::{ConsumeMode, Consumer, Delivery, Tally, retention_asker, wait_for_topics};
 use outbox::Wake;
 use proto::inventory::v1::inventory_service_server::InventoryServiceServer;
@@ -54,9 +55,15 @@ pub async fn serve(
 
     let mut tasks = Supervisor::new(shutdown.clone());
     tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), servers.clone()));
-    let watch = runtime::watch("database", health.clone(), servers.clone(), database::pinger(db.clone()));
+    let watch = runtime::watch(
+        "database",
+        health.clone(),
+        servers.clone(),
+        database::pinger(db.clone(), &settings.database),
+    );
     tasks.spawn("readiness", watch);
-    tasks.spawn("grpc", serve_grpc(settings.clone(), Inventory { db: db.clone() }, servers.clone()));
+    let inventory = Inventory { db: db.clone(), gate: Gate::new(db.clone(), &settings.database) };
+    tasks.spawn("grpc", serve_grpc(settings.clone(), inventory, servers.clone()));
 
     let wake = Wake::default();
     if settings.outbox.notify {

@@ -1,7 +1,8 @@
 //! gRPC: request to command, order to message.
 
-use std::{pin::Pin, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
+use database::{Gate, Place};
 use events::{OrderId, Sku};
 use outbox::Wake;
 use proto::order::v1::{
@@ -27,6 +28,7 @@ const MAX_PAGE: i32 = 100;
 /// The service's gRPC face.
 pub(crate) struct Orders {
     pub(crate) db: DatabaseConnection,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) topic: String,
     pub(crate) answer_timeout: Duration,
     pub(crate) watch_interval: Duration,
@@ -40,12 +42,13 @@ pub(crate) struct Orders {
 impl Orders {
     /// A call's place, or the word that there is none. More calls than the database answers in time would all wait
     /// until they fail, and then nothing at all is answered; so what is too much is turned away at once.
-    fn enter(&self) -> Result<SemaphorePermit<'_>, Status> {
-        self.room.try_acquire().map_err(|_| {
+    async fn enter(&self) -> Result<(SemaphorePermit<'_>, Place), Status> {
+        let room = self.room.try_acquire().map_err(|_| {
             Status::resource_exhausted(
                 "too many calls are under way; nothing is stored, wait a little and try again with the same key",
             )
-        })
+        })?;
+        Ok((room, self.gate.enter().await.map_err(Error::from)?))
     }
 }
 
@@ -55,7 +58,7 @@ impl OrderService for Orders {
         &self,
         request: Request<PlaceOrderRequest>,
     ) -> Result<Response<PlaceOrderResponse>, Status> {
-        let _place = self.enter()?;
+        let _place = self.enter().await?;
         let body = request.into_inner();
         let lines = body
             .lines
@@ -75,7 +78,7 @@ impl OrderService for Orders {
         &self,
         request: Request<GetOrderRequest>,
     ) -> Result<Response<GetOrderResponse>, Status> {
-        let _place = self.enter()?;
+        let _place = self.enter().await?;
         let id = order_id(&request.into_inner().order_id)?;
         let order = get_order(&self.db, id).await?;
         Ok(Response::new(GetOrderResponse { order: Some(message(order)) }))
@@ -85,7 +88,7 @@ impl OrderService for Orders {
         &self,
         request: Request<ListOrdersRequest>,
     ) -> Result<Response<ListOrdersResponse>, Status> {
-        let _place = self.enter()?;
+        let _place = self.enter().await?;
         let body = request.into_inner();
         let size = match body.page_size {
             0 => DEFAULT_PAGE,
@@ -115,7 +118,7 @@ impl OrderService for Orders {
         &self,
         request: Request<CancelOrderRequest>,
     ) -> Result<Response<CancelOrderResponse>, Status> {
-        let _place = self.enter()?;
+        let _place = self.enter().await?;
         let id = order_id(&request.into_inner().order_id)?;
         let order = cancel_order(&self.db, &self.topic, id).await?;
         self.wake.wake();
@@ -128,11 +131,12 @@ impl OrderService for Orders {
         &self,
         request: Request<WatchOrderRequest>,
     ) -> Result<Response<Self::WatchOrderStream>, Status> {
-        let _place = self.enter()?;
+        let _place = self.enter().await?;
         let id = order_id(&request.into_inner().order_id)?;
         let first = get_order(&self.db, id).await?;
         let (changes, stream) = mpsc::channel(1);
-        let watch = watch(self.db.clone(), first, self.watch_interval, changes, self.shutdown.clone());
+        let pool = (self.db.clone(), Arc::clone(&self.gate));
+        let watch = watch(pool, first, self.watch_interval, changes, self.shutdown.clone());
         tokio::spawn(watch);
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
     }
@@ -140,7 +144,7 @@ impl OrderService for Orders {
 
 /// Sends `order`, then each later version of it, until it is final, the caller goes away, or the service ends.
 async fn watch(
-    db: DatabaseConnection,
+    (db, gate): (DatabaseConnection, Arc<Gate>),
     order: Order,
     interval: Duration,
     changes: mpsc::Sender<Result<WatchOrderResponse, Status>>,
@@ -168,7 +172,11 @@ async fn watch(
                 return;
             }
         }
-        next = match get_order(&db, id).await {
+        let looked = async {
+            let _place = gate.enter().await?;
+            get_order(&db, id).await
+        };
+        next = match looked.await {
             Ok(order) if order.saga.version == sent => None,
             Ok(order) => {
                 sent = order.saga.version;

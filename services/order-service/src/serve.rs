@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use database::Gate;
 use messaging::{ConsumeMode, Consumer, Delivery, retention_asker, wait_for_topics};
 use outbox::Wake;
 use proto::order::v1::order_service_server::OrderServiceServer;
@@ -42,6 +43,7 @@ pub async fn serve(
     let (health, wake) = (Health::default(), Wake::default());
     let orders = OrderServiceServer::new(Orders {
         db: db.clone(),
+        gate: Arc::new(Gate::new(db.clone(), &settings.database)),
         topic: settings.topics.orders.clone(),
         answer_timeout: Duration::from_millis(settings.orders.answer_timeout_ms),
         watch_interval: Duration::from_millis(settings.grpc.watch_interval_ms),
@@ -67,7 +69,12 @@ pub async fn serve(
 
     let mut tasks = Supervisor::new(shutdown.clone());
     tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), shutdown.clone()));
-    let watch = runtime::watch("database", health.clone(), shutdown.clone(), database::pinger(db.clone()));
+    let watch = runtime::watch(
+        "database",
+        health.clone(),
+        shutdown.clone(),
+        database::pinger(db.clone(), &settings.database),
+    );
     tasks.spawn("readiness", watch);
     if settings.outbox.notify {
         tasks.spawn("notify", outbox::notify(db.clone(), wake.clone(), shutdown.clone()));

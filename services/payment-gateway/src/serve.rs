@@ -50,7 +50,12 @@ pub async fn serve(
     let health = Health::default();
     let mut tasks = Supervisor::new(shutdown.clone());
     tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), shutdown.clone()));
-    let watch = runtime::watch("database", health, shutdown.clone(), database::pinger(db.clone()));
+    let watch = runtime::watch(
+        "database",
+        health,
+        shutdown.clone(),
+        database::pinger(db.clone(), &settings.database),
+    );
     tasks.spawn("readiness", watch);
     let routes = routes(Gateway { db, misbehave: settings.misbehave });
     tasks.spawn("http", async move {

@@ -1,5 +1,6 @@
 //! gRPC: payment to message.
 
+use database::Gate;
 use events::OrderId;
 use proto::payment::v1::{
     self as pb, GetPaymentRequest, GetPaymentResponse, payment_service_server::PaymentService,
@@ -7,11 +8,12 @@ use proto::payment::v1::{
 use sea_orm::DatabaseConnection;
 use tonic::{Request, Response, Status};
 
-use crate::app::get_payment;
+use crate::{Error, app::get_payment};
 
 /// The service's gRPC face.
 pub(crate) struct Payments {
     pub(crate) db: DatabaseConnection,
+    pub(crate) gate: Gate,
 }
 
 #[tonic::async_trait]
@@ -25,6 +27,7 @@ impl PaymentService for Payments {
             .order_id
             .parse()
             .map_err(|error: events::IdError| Status::invalid_argument(format!("order_id: {error}")))?;
+        let _place = self.gate.enter().await.map_err(Error::from)?;
         let payment = get_payment(&self.db, id).await?;
         Ok(Response::new(GetPaymentResponse {
             payment: Some(pb::Payment {

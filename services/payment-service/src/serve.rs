@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use database::Gate;
 use messaging::{ConsumeMode, Consumer, Delivery, retention_asker, wait_for_topics};
 use outbox::Wake;
 use proto::payment::v1::payment_service_server::PaymentServiceServer;
@@ -36,9 +37,15 @@ pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<()
     health.not_ready("topics", "not looked at yet");
     let mut tasks = Supervisor::new(shutdown.clone());
     tasks.spawn("admin", serve_admin(settings.admin.address, health.clone(), shutdown.clone()));
-    let watch = runtime::watch("database", health.clone(), shutdown.clone(), database::pinger(db.clone()));
+    let watch = runtime::watch(
+        "database",
+        health.clone(),
+        shutdown.clone(),
+        database::pinger(db.clone(), &settings.database),
+    );
     tasks.spawn("readiness", watch);
-    tasks.spawn("grpc", serve_grpc(settings.clone(), Payments { db: db.clone() }, shutdown.clone()));
+    let payments = Payments { db: db.clone(), gate: Gate::new(db.clone(), &settings.database) };
+    tasks.spawn("grpc", serve_grpc(settings.clone(), payments, shutdown.clone()));
 
     let wake = Wake::default();
     if settings.outbox.notify {

@@ -1,5 +1,7 @@
 //! What a fault in the middle leaves behind: nothing.
 
+use futures::{StreamExt, stream::FuturesUnordered};
+use secrecy::ExposeSecret;
 use tonic::Code;
 
 use crate::shop::{Shop, order};
@@ -84,4 +86,63 @@ async fn calls_beyond_the_room_are_turned_away_while_the_others_are_served() {
     shop.place(order(&[("latte", 1)])).await.unwrap();
     let five = i64::try_from(ROOM + 1).unwrap();
     assert_eq!(shop.rows().await, (five, five, five));
+}
+
+/// A database that takes longer to connect to than a call waits: the calls give up, their connections do not, or none
+/// would ever be there while calls come.
+#[tokio::test]
+async fn connections_that_open_slowly_outlive_the_calls_that_wanted_them() {
+    let proxy = testkit::Proxy::start().await;
+    let shop = Shop::open_with(|settings| {
+        settings.database = through(&proxy, settings.database.clone());
+        settings.database.acquire_timeout_ms = 50;
+    })
+    .await;
+    let most = 10;
+    for _ in 0..3 {
+        let calls = (0..2 * most).map(|_| shop.place(order(&[("latte", 1)])));
+        for refused in futures::future::join_all(calls).await {
+            assert_eq!(refused.unwrap_err().code(), Code::Unavailable);
+        }
+    }
+    // Nor is one begun for each call that comes meanwhile.
+    assert!((1..=most).contains(&proxy.connections()), "{}", proxy.connections());
+    proxy.lead_to(server(&shop.database.url));
+    testkit::until("a call is served", async || shop.place(order(&[("latte", 1)])).await.ok()).await;
+    assert!(proxy.connections() <= most, "{}", proxy.connections());
+}
+
+/// Calls that all hang in the database leave connections to the service's own work.
+#[tokio::test]
+async fn calls_that_hang_leave_the_service_its_own_connections() {
+    let shop = Shop::open_with(|settings| {
+        settings.database.max_connections = 4;
+        settings.database.acquire_timeout_ms = 300;
+    })
+    .await;
+    let mut client = shop.database.client().await;
+    let lock = client.transaction().await.unwrap();
+    lock.batch_execute("lock table orders in access exclusive mode").await.unwrap();
+    let mut calls: FuturesUnordered<_> = (0..8).map(|_| shop.place(order(&[("latte", 1)]))).collect();
+    for _ in 0..6 {
+        assert_eq!(calls.next().await.unwrap().unwrap_err().code(), Code::Unavailable);
+    }
+    lock.commit().await.unwrap();
+    while let Some(served) = calls.next().await {
+        served.unwrap();
+    }
+    assert_eq!(shop.rows().await, (2, 2, 2));
+}
+
+/// `options`, but by way of `proxy`.
+fn through(proxy: &testkit::Proxy, options: database::Options) -> database::Options {
+    let url =
+        options.url.expose_secret().replace(server(options.url.expose_secret()), &proxy.address.to_string());
+    database::Options { url: url.into(), ..options }
+}
+
+/// Host and port in a database's URL.
+fn server(url: &str) -> &str {
+    let (_, rest) = url.rsplit_once('@').unwrap();
+    rest.split('/').next().unwrap()
 }
