@@ -42,6 +42,7 @@ async fn apply(tx: &DatabaseTransaction, events: &[(&Envelope, &Event)]) -> Resu
             Some(payment) => {
                 let before = payment.clone();
                 let next = payment.hear(event)?;
+                withdraw(tx, payment).await?;
                 if *payment != before {
                     store::payments::update(tx, payment).await?;
                 }
@@ -57,6 +58,18 @@ async fn apply(tx: &DatabaseTransaction, events: &[(&Envelope, &Event)]) -> Resu
         if let (Some(operation), Some(payment)) = (next.call, payments.get(&order_id)) {
             store::calls::insert(tx, payment, operation, &envelope.trace).await?;
         }
+    }
+    Ok(())
+}
+
+/// A payment that is to be undone before the provider was asked for it is not asked for. Else, behind a provider that was
+/// away for long, orders that were cancelled meanwhile are worked off before those that can still be served, which so
+/// are cancelled, too.
+async fn withdraw(tx: &DatabaseTransaction, payment: &mut Payment) -> Result<(), Error> {
+    if let Some(call) = payment.wasted()
+        && store::calls::withdraw(tx, payment.order_id, call).await?
+    {
+        payment.withdraw();
     }
     Ok(())
 }

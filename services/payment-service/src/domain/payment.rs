@@ -238,6 +238,20 @@ impl Payment {
         }
     }
 
+    /// The call under way, if all it does is to be undone.
+    #[must_use]
+    pub fn wasted(&self) -> Option<Operation> {
+        (self.status == Status::Authorizing && self.cancel_requested).then_some(Operation::Authorize)
+    }
+
+    /// The [wasted](Self::wasted) call was taken back before it was made.
+    pub fn withdraw(&mut self) {
+        if self.wasted().is_some() {
+            self.cancel_requested = false;
+            self.become_(Status::Cancelled);
+        }
+    }
+
     /// What the provider's answer to the call under way does to the payment. An answer to no call changes nothing.
     ///
     /// # Errors

@@ -46,6 +46,10 @@ update gateway_calls
 returning id, order_id, operation, idempotency_key, request, trace::text, attempts,
           (extract(epoch from clock_timestamp() - first_tried_at) * 1000)::bigint";
 
+/// A worker that takes the call meanwhile has noted its try before it makes it, and then it stays.
+const WITHDRAW: &str = "
+delete from gateway_calls where idempotency_key = $1 and state = 'pending' and first_tried_at is null";
+
 const DONE: &str =
     "update gateway_calls set state = 'done', last_error = null where id = $1 and state = 'pending'";
 
@@ -79,7 +83,7 @@ pub(crate) async fn insert(
     let values: [Value; 5] = [
         order_id.clone().into(),
         operation.as_str().into(),
-        format!("{}:{order_id}:1", operation.as_str()).into(),
+        key(payment.order_id, operation).into(),
         request.into(),
         json!(trace).into(),
     ];
@@ -87,6 +91,23 @@ pub(crate) async fn insert(
         .instrument(spans::statement("INSERT", "gateway_calls"))
         .await
         .map(drop)
+}
+
+/// Takes the call for `operation` back if nobody has tried it yet, and says whether.
+pub(crate) async fn withdraw(
+    tx: &DatabaseTransaction,
+    order_id: OrderId,
+    operation: Operation,
+) -> Result<bool, DbErr> {
+    let withdrawn = tx
+        .execute_raw(statement(WITHDRAW, [key(order_id, operation).into()]))
+        .instrument(spans::statement("DELETE", "gateway_calls"))
+        .await?;
+    Ok(withdrawn.rows_affected() > 0)
+}
+
+fn key(order_id: OrderId, operation: Operation) -> String {
+    format!("{}:{order_id}:1", operation.as_str())
 }
 
 /// Takes the call that is due the longest, for `lease`.

@@ -151,6 +151,32 @@ async fn a_cancel_that_comes_first_calls_nobody() {
     assert_eq!(desk.status().await, Status::Cancelled);
 }
 
+/// Behind a provider that is slow: what was not asked yet is not asked, what was is undone.
+#[tokio::test]
+async fn a_cancel_takes_back_the_call_that_nobody_has_tried() {
+    let desk = Desk::open().await;
+    desk.hear(1, &created(500)).await.unwrap();
+    desk.hear(2, &cancelled()).await.unwrap();
+    assert!(app::take_call(&desk.pool, LEASE).await.unwrap().is_none());
+    assert_eq!(desk.status().await, Status::Cancelled);
+    assert!(desk.hear(3, &created(500)).await.unwrap(), "another event of the same order");
+    assert!(app::take_call(&desk.pool, LEASE).await.unwrap().is_none());
+    assert!(desk.told().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_cancel_leaves_the_call_that_was_tried_and_undoes_it() {
+    let desk = Desk::open().await;
+    desk.hear(1, &created(500)).await.unwrap();
+    let call = app::take_call(&desk.pool, Duration::ZERO).await.unwrap().unwrap();
+    app::postpone_call(&desk.pool, &call, Duration::ZERO, "timed out").await.unwrap();
+    desk.hear(2, &cancelled()).await.unwrap();
+    assert_eq!(desk.status().await, Status::Authorizing);
+    desk.answer(Operation::Authorize, &done()).await;
+    desk.answer(Operation::Void, &done()).await;
+    assert_eq!(desk.told().await, ["payment.authorized", "payment.voided"]);
+}
+
 #[tokio::test]
 async fn what_cannot_be_has_no_effect() {
     let desk = Desk::open().await;

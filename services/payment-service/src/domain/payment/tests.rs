@@ -89,6 +89,19 @@ fn a_cancel_undoes_whatever_was_done_at_whatever_point() {
 }
 
 #[test]
+fn only_an_authorization_that_is_to_be_undone_is_wasted() {
+    let mut payment = begun();
+    assert_eq!(payment.wasted(), None);
+    payment.withdraw();
+    assert_eq!(payment.status, Status::Authorizing);
+    payment.hear(&cancelled()).unwrap();
+    assert_eq!(payment.wasted(), Some(Operation::Authorize));
+    payment.withdraw();
+    assert_eq!((payment.status, payment.wasted()), (Status::Cancelled, None));
+    assert_eq!(payment.settle(&done()).unwrap(), Next::default(), "an answer to no call");
+}
+
+#[test]
 fn a_cancel_that_comes_first_leaves_a_payment_that_never_begins() {
     let (mut payment, next) = Payment::begin(&cancelled()).unwrap().unwrap();
     assert_eq!(next, Next::default());
