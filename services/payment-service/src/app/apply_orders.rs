@@ -62,9 +62,9 @@ async fn apply(tx: &DatabaseTransaction, events: &[(&Envelope, &Event)]) -> Resu
     Ok(())
 }
 
-/// A payment that is to be undone before the provider was asked for it is not asked for. Else, behind a provider that was
-/// away for long, orders that were cancelled meanwhile are worked off before those that can still be served, which so
-/// are cancelled, too.
+/// A payment that is to be undone before the provider was asked for it is not asked for. Else, behind a provider that
+/// was away for long, orders that were cancelled meanwhile are worked off before those that can still be served, which
+/// so are cancelled, too.
 async fn withdraw(tx: &DatabaseTransaction, payment: &mut Payment) -> Result<(), Error> {
     if let Some(call) = payment.wasted()
         && store::calls::withdraw(tx, payment.order_id, call).await?
