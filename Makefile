@@ -7,6 +7,7 @@ MAKEFLAGS += --no-print-directory
 CARGO ?= cargo
 COUNT ?= 20
 BATCH_SIZE ?=
+DELIVERY ?=
 ORDERS ?= 200
 KILLS ?= 5
 MISBEHAVE ?= 10
@@ -99,10 +100,10 @@ outbox-pending: ## How many of them are not published
 	@$(LAB) outbox-pending
 
 chaos-kill-publisher: ## Lab 4: a publisher that dies after the acks of BATCH_SIZE records, before the mark
-	@$(LAB) chaos-kill-publisher $(addprefix --batch-size=,$(BATCH_SIZE))
+	@$(LAB) chaos-kill-publisher $(addprefix --batch-size=,$(BATCH_SIZE)) $(addprefix --delivery=,$(DELIVERY))
 
 run-publisher: ## Lab 5: publish until nothing is pending
-	@$(LAB) run-publisher $(addprefix --batch-size=,$(BATCH_SIZE))
+	@$(LAB) run-publisher $(addprefix --batch-size=,$(BATCH_SIZE)) $(addprefix --delivery=,$(DELIVERY))
 
 run-consumer: ## Lab 6: consume until the topic is read to its end
 	@$(LAB) run-consumer

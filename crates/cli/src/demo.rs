@@ -128,7 +128,7 @@ async fn tell(state: &State, args: &Args, story: &mut Story) -> anyhow::Result<(
         "placing an order needs no Kafka",
     );
 
-    let crash = lab::chaos_kill_publisher(state, args.batch_size, false).await?;
+    let crash = lab::chaos_kill_publisher(state, args.batch_size, &lab::Delivery::default(), false).await?;
     let published = crash.starting_with("PUB ") as i64;
     let how = if crash.crashed && crash.starting_with("CRASH ") == 1 { "dead" } else { "alive" };
     story.tell(
@@ -144,7 +144,7 @@ async fn tell(state: &State, args: &Args, story: &mut Story) -> anyhow::Result<(
         "nothing was marked that was not certain",
     );
 
-    let run = lab::run_publisher(state, None, false).await?.must_succeed()?;
+    let run = lab::run_publisher(state, None, &lab::Delivery::default(), false).await?.must_succeed()?;
     story.tell(
         "run a publisher until nothing is pending",
         format!("{} sent", run.starting_with("PUB ")),

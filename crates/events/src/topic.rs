@@ -15,3 +15,12 @@ pub const ALL: [&str; 3] = [ORDERS, INVENTORY, PAYMENTS];
 pub fn dead_letter(topic: &str, consumer: &str) -> String {
     format!("{topic}.{consumer}.dlq")
 }
+
+/// Where exactly-once publishers of the outbox `source` say what they have sent.
+#[must_use]
+pub fn progress(source: &str) -> String {
+    format!("brew.progress.{source}")
+}
+
+/// How many partitions that topic has: one for each of an outbox's lanes.
+pub const PROGRESS_PARTITIONS: usize = 4;

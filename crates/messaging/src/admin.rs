@@ -33,6 +33,8 @@ pub struct TopicSpec {
     pub retention_ms: i64,
     /// Room on top of [`KafkaOptions::max_message_bytes`], in bytes.
     pub extra_bytes: usize,
+    /// Whether the newest record of each key stays for ever; `retention_ms` then says how long all of them do.
+    pub compacted: bool,
 }
 
 impl TopicSpec {
@@ -113,10 +115,13 @@ async fn make(options: &KafkaOptions, specs: &[&TopicSpec], timeout: Duration) -
         .zip(&limits)
         .map(|(spec, (retention, max_bytes, min_in_sync))| {
             let partitions = i32::try_from(spec.partitions).unwrap_or(i32::MAX);
-            NewTopic::new(&spec.name, partitions, TopicReplication::Fixed(spec.replication))
-                .set("retention.ms", retention)
-                .set("max.message.bytes", max_bytes)
-                .set("min.insync.replicas", min_in_sync)
+            let topic = NewTopic::new(&spec.name, partitions, TopicReplication::Fixed(spec.replication));
+            let kept = if spec.compacted {
+                topic.set("cleanup.policy", "compact").set("min.compaction.lag.ms", retention)
+            } else {
+                topic.set("retention.ms", retention)
+            };
+            kept.set("max.message.bytes", max_bytes).set("min.insync.replicas", min_in_sync)
         })
         .collect();
     let admin = admin_client(options)?;

@@ -26,7 +26,7 @@ pub use options::KafkaOptions;
 pub use partition::partition_of;
 pub use processing::Processing;
 pub use producer::{Ack, Producer, ProducerFailure, Record, RefusedReason, SendOutcome};
-pub use reader::{fold, follow, read_all};
+pub use reader::{fold, follow, read_all, read_from};
 pub use received::Received;
 pub use redrive::{Letter, dead_letters, redrive};
 pub use retention::{RetentionFuture, retention_asker, retentions};

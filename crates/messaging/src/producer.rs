@@ -8,6 +8,7 @@
 mod acks;
 mod failure;
 mod topics;
+mod transaction;
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 

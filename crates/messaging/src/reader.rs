@@ -55,6 +55,34 @@ pub async fn fold<T: Send + 'static>(
     tokio::task::spawn_blocking(read).await?
 }
 
+/// Reads what `partition` of `topic` has now from `offset` on; what is committed, if it was written in a transaction.
+/// All of it if `offset` is behind its end: then the topic was made anew.
+///
+/// # Errors
+/// As [`read_all`].
+pub async fn read_from(
+    options: &KafkaOptions,
+    topic: &str,
+    (partition, offset): (usize, i64),
+    timeout: Duration,
+) -> Result<Vec<Received>, Error> {
+    let mut ends = admin::offsets(options, topic, timeout).await?;
+    for (number, range) in ends.iter_mut().enumerate() {
+        if number != partition {
+            range.start = range.end;
+        } else if offset <= range.end {
+            range.start = range.start.max(offset);
+        }
+    }
+    let (options, topic) = (options.clone(), topic.to_owned());
+    let read = move || {
+        let mut records = Vec::new();
+        read_to(&options, &topic, &ends, timeout, |record| records.push(record))?;
+        Ok(records)
+    };
+    tokio::task::spawn_blocking(read).await?
+}
+
 /// Gives `take` what comes to `topic` from now on, as soon as it is there, on a thread of its own until `shutdown`.
 /// What is written after this has returned is not missed.
 ///

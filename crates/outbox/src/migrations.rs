@@ -39,5 +39,10 @@ pub fn migrations(source: &str) -> Vec<Migration> {
             include_str!("../migrations/0006_room_for_the_mark.up.sql"),
             include_str!("../migrations/0006_room_for_the_mark.down.sql"),
         ),
+        Migration::new(
+            "outbox_0007_lanes",
+            include_str!("../migrations/0007_lanes.up.sql"),
+            include_str!("../migrations/0007_lanes.down.sql"),
+        ),
     ]
 }

@@ -32,6 +32,8 @@ pub struct Session {
     pub(crate) begin: String,
     /// Begins that of a look at what is pending.
     begin_look: String,
+    /// Has the server end a session that is silent for as long as a claim may be.
+    pub(crate) idle: String,
     pub(crate) statements: Statements,
     /// A claim was begun and not settled.
     pub(crate) in_claim: bool,
@@ -55,7 +57,8 @@ impl Session {
             options.idle_in_transaction_timeout.as_millis()
         );
         let begin_look = format!("begin isolation level read committed read only;{plans}");
-        Ok(Self { client, begin, begin_look, statements, in_claim: false, bounds: Bounds::default() })
+        let idle = format!("set idle_session_timeout = {}", options.idle_in_transaction_timeout.as_millis());
+        Ok(Self { client, begin, begin_look, idle, statements, in_claim: false, bounds: Bounds::default() })
     }
 
     /// The shards that have something to send. Locks nothing and writes nothing.

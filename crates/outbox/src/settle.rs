@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::try_join;
 use time::OffsetDateTime;
 
-use crate::{Claim, Error};
+use crate::{Claim, Error, lane::ADVANCE};
 
 /// What became of a claim's rows, by their positions in it. Rows that are not named stay as they are.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,6 +18,8 @@ pub struct Settlement<'a> {
     pub parked: &'a [(usize, String)],
     /// Whether the aggregates of parked rows go on without them.
     pub pass_parked: bool,
+    /// Of exactly-once delivery: the lane, and the offset behind its newest progress record.
+    pub progress: Option<(i16, i64)>,
 }
 
 impl Claim<'_> {
@@ -41,6 +43,9 @@ impl Claim<'_> {
         }
         if !free.is_empty() {
             self.unblock(&free).await?;
+        }
+        if let Some((lane, offset)) = settlement.progress {
+            self.session.client.execute(ADVANCE, &[&lane, &offset]).await?;
         }
         let Claim { session, .. } = self;
         let commit = session.client.batch_execute("commit");

@@ -6,6 +6,7 @@
 mod aside;
 mod ears;
 mod gauges;
+mod lane;
 mod options;
 mod polling;
 mod records;
@@ -15,7 +16,7 @@ mod worker;
 
 pub use outbox::Wake;
 
-pub use options::{Options, Source, Target};
+pub use options::{Delivery, Options, Source, Target};
 pub use polling::{Mode, Report, Setup, run};
 pub use upkeep::{UpkeepOptions, upkeep};
 pub use worker::{Observer, Published, Turn, TurnError, Worker};

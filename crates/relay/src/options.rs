@@ -41,6 +41,18 @@ pub struct Options {
     pub parked_aggregates_wait: bool,
 }
 
+/// What a reader of the topics meets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delivery {
+    /// Every event, some twice after a failure.
+    #[default]
+    AtLeastOnce,
+    /// For a reader of what is committed (`read_committed`) every event once. A batch is a Kafka transaction; one
+    /// replica at a time serves a lane, a quarter of the shards.
+    ExactlyOnce,
+}
+
 /// One outbox.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -57,6 +69,8 @@ pub struct Source {
     pub prepared: bool,
     /// How many workers, each with a connection and a producer of its own.
     pub workers: usize,
+    /// What a reader meets. With [`Delivery::ExactlyOnce`] there is a worker for each lane, whatever `workers` says.
+    pub delivery: Delivery,
 }
 
 impl Source {
@@ -64,7 +78,15 @@ impl Source {
     #[must_use]
     pub fn new(name: &str, url: &str) -> Self {
         let (name, url) = (name.to_owned(), url.to_owned());
-        Self { name, direct_url: url.clone(), url, listen: false, prepared: true, workers: 1 }
+        Self {
+            name,
+            direct_url: url.clone(),
+            url,
+            listen: false,
+            prepared: true,
+            workers: 1,
+            delivery: Delivery::AtLeastOnce,
+        }
     }
 }
 
@@ -111,6 +133,11 @@ impl Options {
     /// Past the pooler.
     pub(crate) fn direct_session(&self, source: &Source) -> SessionOptions {
         SessionOptions { url: source.direct_url.clone(), ..self.session(source) }
+    }
+
+    /// When the broker ends a transaction of its own accord: not before any batch is decided.
+    pub(crate) fn longest_transaction(&self) -> Duration {
+        Duration::from_millis(self.send_deadline_cap_ms + MARGIN_MS)
     }
 
     pub(crate) fn connect_timeout(&self) -> Duration {

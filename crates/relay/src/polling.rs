@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use outbox::Wake;
+use outbox::{LANES, Wake};
 use runtime::Health;
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -12,7 +12,7 @@ use crate::{
     Error,
     ears::listen,
     gauges,
-    options::{Options, Source, Target},
+    options::{Delivery, Options, Source, Target},
     tell,
     worker::{Observer, Turn, TurnError, Worker},
 };
@@ -62,7 +62,7 @@ pub struct Setup {
 /// # Errors
 /// Options that do not fit together, before anything is connected; or a panic.
 pub async fn run(setup: Setup, shutdown: CancellationToken) -> Result<Report, Error> {
-    let Setup { source, target, options, .. } = &setup;
+    let Setup { source, options, .. } = &setup;
     options.validate()?;
     setup.health.not_ready(part(&source.name), "not connected yet");
     let done = shutdown.child_token();
@@ -75,8 +75,7 @@ pub async fn run(setup: Setup, shutdown: CancellationToken) -> Result<Report, Er
         tokio::spawn(gauges::watch(source.name.clone(), session, done.clone()))
     });
     let mut workers = JoinSet::new();
-    for _ in 0..source.workers.max(1) {
-        let worker = Worker::new(source.clone(), target.clone(), options.clone(), setup.observer.clone());
+    for worker in workers_of(&setup) {
         let driven = Driven {
             worker,
             name: source.name.clone(),
@@ -98,6 +97,19 @@ pub async fn run(setup: Setup, shutdown: CancellationToken) -> Result<Report, Er
         task.await?;
     }
     Ok(total)
+}
+
+fn workers_of(setup: &Setup) -> Vec<Worker> {
+    let Setup { source, target, options, observer, .. } = setup;
+    let with = || (target.clone(), options.clone());
+    match source.delivery {
+        Delivery::AtLeastOnce => (0..source.workers.max(1))
+            .map(|_| Worker::new(source.clone(), target.clone(), options.clone(), observer.clone()))
+            .collect(),
+        Delivery::ExactlyOnce => {
+            (0..LANES).map(|lane| Worker::of_lane(lane, source.clone(), with(), observer.clone())).collect()
+        }
+    }
 }
 
 /// A worker, with what its driver needs.

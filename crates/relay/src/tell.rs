@@ -86,6 +86,7 @@ pub(crate) fn failed(source: &str, error: &TurnError) {
     let reason = match error {
         TurnError::Outbox(_) => "outbox",
         TurnError::Kafka(_) => "broker_away",
+        TurnError::Progress { .. } => "progress",
         TurnError::Send { failure, .. } => reason(failure),
     };
     FAILURES.add(1, &[KeyValue::new("source", source.to_owned()), KeyValue::new("reason", reason)]);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use messaging::{Ack, Producer, ProducerFailure, Record, RefusedReason, SendOutcome};
-use outbox::{Claim, ClaimLimits, PendingRow, SHARDS, Session, Settlement};
+use outbox::{Claim, ClaimLimits, PendingRow, SHARDS, Session, Settlement, lane_of};
 use runtime::{
     fault::{CrashPoint, crash_if_armed},
     seeded::{Bug, seeded},
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::{
     aside::{Aside, set_aside},
+    lane::Lane,
     options::{Options, Source, Target},
     records::{record, rewritten},
     tell,
@@ -67,6 +68,16 @@ pub enum TurnError {
     /// The broker is away; no claim was made.
     #[error("no producer")]
     Kafka(#[from] messaging::Error),
+    /// A progress record that this version cannot read. Nothing is sent in its lane, or it might be sent twice.
+    #[error("progress at {topic}[{partition}]@{offset} cannot be read")]
+    Progress {
+        /// Where it is.
+        topic: String,
+        /// Where it is.
+        partition: i32,
+        /// Where it is.
+        offset: i64,
+    },
     /// A batch was not acknowledged whole; so many rows were.
     #[error("batch not acknowledged whole, {acknowledged} row(s) are: {failure}")]
     Send {
@@ -94,9 +105,21 @@ pub struct Worker {
     full: bool,
     deadline_ms: u64,
     topics_asked: Instant,
+    /// Of exactly-once delivery.
+    lane: Option<Lane>,
 }
 
 impl Worker {
+    /// One that delivers exactly once what is in lane `number`.
+    pub(crate) fn of_lane(
+        number: i16,
+        source: Source,
+        (target, options): (Target, Options),
+        observer: Option<Observer>,
+    ) -> Self {
+        Self { lane: Some(Lane::new(number)), ..Self::new(source, target, options, observer) }
+    }
+
     /// A worker that connects in its first turn.
     #[must_use]
     pub fn new(source: Source, target: Target, options: Options, observer: Option<Observer>) -> Self {
@@ -119,6 +142,7 @@ impl Worker {
             full: false,
             deadline_ms,
             topics_asked,
+            lane: None,
         }
     }
 
@@ -131,21 +155,32 @@ impl Worker {
     pub async fn drain_once(&mut self) -> Result<Turn, TurnError> {
         let mut session = match self.session.take() {
             Some(session) => session,
-            None => Session::connect(&self.options.session(&self.source)).await?,
+            None => self.connect_session().await?,
         };
         // After a full claim there is more, most likely everywhere.
         let mut pending = if self.full { (0..SHARDS).collect() } else { session.pending_shards().await? };
         pending.retain(|shard| *shard < SHARDS / 2 || !seeded(Bug::LeavesShards));
+        if let Some(lane) = &self.lane {
+            pending.retain(|shard| lane_of(*shard) == lane.number);
+        }
         if pending.is_empty() {
             self.session = Some(session);
             return Ok(Turn::Idle);
         }
+        if let Some(lane) = &mut self.lane
+            && !lane.keep(&mut session).await?
+        {
+            self.session = Some(session);
+            return Ok(Turn::Elsewhere);
+        }
         // Before the claim: no shard is locked while the broker is known to be away.
-        let producer = match self.connect().await {
+        let producer = match self.connect(&mut session).await {
             Ok(producer) => producer,
             Err(error) => {
-                self.session = Some(session);
-                return Err(error.into());
+                if !matches!(error, TurnError::Outbox(_)) {
+                    self.session = Some(session);
+                }
+                return Err(error);
             }
         };
         let limits =
@@ -180,14 +215,29 @@ impl Worker {
         }
     }
 
+    /// A session; what the one before has committed to Kafka in a lane may not be marked, so it is looked at again.
+    async fn connect_session(&mut self) -> Result<Session, outbox::Error> {
+        let Some(lane) = &mut self.lane else {
+            return Session::connect(&self.options.session(&self.source)).await;
+        };
+        lane.lost();
+        if let Some(producer) = self.producer.take() {
+            producer.retire().await;
+        }
+        Session::connect(&self.options.direct_session(&self.source)).await
+    }
+
     /// A producer that has seen the broker, with topics as declared.
-    async fn connect(&mut self) -> Result<Producer, messaging::Error> {
+    async fn connect(&mut self, session: &mut Session) -> Result<Producer, TurnError> {
         let timeout = self.options.connect_timeout();
-        let producer = match self.producer.take() {
-            Some(producer) => producer,
-            None => {
+        let producer = match (self.producer.take(), &mut self.lane) {
+            (Some(producer), _) => producer,
+            (None, lane) => {
                 self.topics_asked = Instant::now();
-                Producer::connect(&self.target.kafka, &self.client_id, timeout).await?
+                match lane {
+                    Some(lane) => lane.open(session, &self.target, (&self.options, &self.client_id)).await?,
+                    None => Producer::connect(&self.target.kafka, &self.client_id, timeout).await?,
+                }
             }
         };
         for (topic, declared) in &self.target.declared {
@@ -196,7 +246,7 @@ impl Worker {
             {
                 let (topic, declared) = (topic.clone(), *declared);
                 producer.retire().await;
-                return Err(messaging::Error::PartitionCount { topic, found, declared });
+                return Err(messaging::Error::PartitionCount { topic, found, declared }.into());
             }
         }
         Ok(producer)
@@ -223,7 +273,7 @@ impl Worker {
         }
         let deadline = Instant::now() + Duration::from_millis(self.deadline_ms);
         let began = SystemTime::now();
-        let outcome = producer.send(&records, deadline).await;
+        let (outcome, progress) = self.send(&mut producer, &claim, (&records, &positions), deadline).await?;
 
         let mut acknowledged = self.acknowledged(&positions, &rows, &outcome);
         if seeded(Bug::MarksUnsent) {
@@ -244,6 +294,7 @@ impl Worker {
             waiting: &waiting,
             parked: &parked,
             pass_parked: !self.options.parked_aggregates_wait,
+            progress,
         };
         let moves_others = claim.moves_others();
         let marked = claim.settle(settlement).await;
@@ -258,6 +309,25 @@ impl Worker {
             None if moved == 0 && !moves_others => Ok(Turn::Held),
             None => Ok(Turn::Moved { rows: acknowledged.len() }),
         }
+    }
+
+    /// Sends; in a lane, as a transaction, which is committed or counts for nothing.
+    async fn send(
+        &self,
+        producer: &mut Producer,
+        claim: &Claim<'_>,
+        (records, positions): (&[Record<'_>], &[usize]),
+        deadline: Instant,
+    ) -> Result<(SendOutcome, Option<(i16, i64)>), TurnError> {
+        let Some(lane) = &self.lane else { return Ok((producer.send(records, deadline).await, None)) };
+        producer.begin().await?;
+        let mut outcome = producer.send(records, deadline).await;
+        let acks = positions.iter().zip(&outcome.acks);
+        let acknowledged: Vec<usize> =
+            acks.filter(|(_, ack)| ack.is_some()).map(|(position, _)| *position).collect();
+        let sent = claim.sent(&acknowledged)?;
+        let progress = lane.decide(producer, sent, &mut outcome, deadline).await;
+        Ok((outcome, progress))
     }
 
     /// Positions in the claim of the rows that the broker has.

@@ -19,7 +19,7 @@ pub use process::{Service, free_address, ready_while_the_database_is_there, run_
 pub use proxy::{Proxy, Replies};
 pub use relays::{drain, relay_options, relay_setup, start_relay};
 pub use span_docs::span_in_docs;
-pub use topics::{kafka, make_topic, read, topic, topic_on_two};
+pub use topics::{kafka, make_topic, progress_topic, read, topic, topic_on_two};
 pub use until::until;
 
 fn variable(name: &str) -> String {

@@ -43,6 +43,16 @@ pub async fn make_topic(options: &KafkaOptions, name: &str) {
     admin::create(options, &[spec(options, name.to_owned())], TIMEOUT).await.unwrap();
 }
 
+/// Makes the topic in which exactly-once publishers of the outbox `source` say what they have sent.
+///
+/// # Panics
+/// When Kafka refuses.
+pub async fn progress_topic(options: &KafkaOptions, source: &str) {
+    let partitions = events::topic::PROGRESS_PARTITIONS;
+    let spec = spec(options, events::topic::progress(source));
+    admin::create(options, &[TopicSpec { partitions, compacted: true, ..spec }], TIMEOUT).await.unwrap();
+}
+
 /// A topic with two copies of each partition, both of which acknowledge, for a cluster of two brokers.
 ///
 /// # Panics
@@ -62,6 +72,7 @@ fn spec(options: &KafkaOptions, name: String) -> TopicSpec {
         min_in_sync: 1,
         retention_ms: 3_600_000,
         extra_bytes: 0,
+        compacted: false,
     }
 }
 

@@ -99,7 +99,7 @@ fn of_settings(name: &str, source: &SourceSettings) -> Source {
         direct => direct.to_owned(),
     };
     let (listen, prepared, workers) = (source.listen, source.prepared_statements, source.workers);
-    Source { direct_url, listen, prepared, workers, ..plain }
+    Source { direct_url, listen, prepared, workers, delivery: source.delivery, ..plain }
 }
 
 pub(crate) fn check(settings: &Settings) -> Result<(), Error> {

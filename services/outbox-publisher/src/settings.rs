@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use messaging::KafkaOptions;
+use relay::Delivery;
 use runtime::AdminOptions;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -39,6 +40,8 @@ pub struct SourceSettings {
     pub prepared_statements: bool,
     /// How many workers it gets.
     pub workers: usize,
+    /// What a reader of the topics meets.
+    pub delivery: Delivery,
 }
 
 /// Loads the settings from the defaults, `file` and the environment.

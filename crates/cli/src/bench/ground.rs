@@ -180,6 +180,7 @@ impl Ground {
             min_in_sync: 1,
             retention_ms: RETENTION_MS,
             extra_bytes: 0,
+            compacted: false,
         };
         admin::create(&kafka, &[spec], TIMEOUT)
             .await

@@ -115,10 +115,10 @@ async fn tell(profile: &Profile, way: Way) -> anyhow::Result<(Sight, Vec<String>
 
     note("  outbox: one order, and the publisher dies between its two steps");
     lab::run_service(&state, 1).await?;
-    if !lab::chaos_kill_publisher(&state, 1, false).await?.crashed {
+    if !lab::chaos_kill_publisher(&state, 1, &lab::Delivery::default(), false).await?.crashed {
         bail!("the publisher did not die");
     }
-    lab::run_publisher(&state, None, false).await?.must_succeed()?;
+    lab::run_publisher(&state, None, &lab::Delivery::default(), false).await?.must_succeed()?;
     lab::run_consumer(&state, false).await?.must_succeed()?;
     let (both, _) = look(&state).await?;
     Ok((naive, examples, both.since(naive)))

@@ -17,6 +17,8 @@ const MAX_MESSAGE_BYTES: usize = 1_000_000;
 
 const WEEK_MS: i64 = 7 * 24 * 3600 * 1000;
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Longer than a transaction that its publisher has left open.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Consumers that have a dead letter topic, with the topic that they read.
 pub(crate) const CONSUMERS: [(&str, &str); 4] = [
@@ -26,7 +28,10 @@ pub(crate) const CONSUMERS: [(&str, &str); 4] = [
     (topic::PAYMENTS, "order-service"),
 ];
 
-/// Every topic of Brew, as it should be, with so many copies.
+/// The names of Brew's outboxes.
+const SOURCES: [&str; 3] = ["order-service", "inventory-service", "payment-service"];
+
+/// Every topic of events, and of events that could not be applied, as it should be, with so many copies.
 pub(crate) fn topic_specs(replication: i32) -> Vec<TopicSpec> {
     let events = topic::ALL.iter().map(|name| (*name).to_owned());
     let dead = CONSUMERS.iter().map(|(topic, consumer)| topic::dead_letter(topic, consumer));
@@ -39,8 +44,23 @@ pub(crate) fn topic_specs(replication: i32) -> Vec<TopicSpec> {
         min_in_sync,
         retention_ms: WEEK_MS,
         extra_bytes: 0,
+        compacted: false,
     };
     events.map(spec).chain(dead.map(|name| spec(name).of_dead_letters())).collect()
+}
+
+/// Where exactly-once publishers say what they have sent, one for each of Brew's outboxes.
+fn progress_specs(replication: i32) -> Vec<TopicSpec> {
+    let progress = |source| TopicSpec {
+        name: topic::progress(source),
+        partitions: topic::PROGRESS_PARTITIONS,
+        replication,
+        min_in_sync: (replication - 1).max(1),
+        retention_ms: WEEK_MS,
+        extra_bytes: 0,
+        compacted: true,
+    };
+    SOURCES.map(progress).into()
 }
 
 pub(crate) async fn topic_create(state: &State) -> anyhow::Result<Vec<String>> {
@@ -49,7 +69,8 @@ pub(crate) async fn topic_create(state: &State) -> anyhow::Result<Vec<String>> {
 
 /// Makes the topics that are not there, and says of each what was found.
 pub(crate) async fn make_topics(brokers: &str, replication: i32) -> Result<Vec<String>, messaging::Error> {
-    let specs = topic_specs(replication);
+    let mut specs = topic_specs(replication);
+    specs.extend(progress_specs(replication));
     let found = admin::create(&options(brokers), &specs, TIMEOUT).await?;
     let tell = |(spec, found): (&TopicSpec, Created)| {
         let what = match found {
@@ -67,6 +88,12 @@ pub(crate) async fn end_offsets(state: &State, topic: &str) -> anyhow::Result<Ve
     Ok(ranges.into_iter().map(|range| range.end).collect())
 }
 
+/// How many records a reader of what is committed meets in `topic`.
+pub(crate) async fn committed_records(state: &State, topic: &str) -> anyhow::Result<u64> {
+    let count = |all: &mut u64, _| *all += 1;
+    Ok(messaging::fold(&options(state.brokers()?), topic, READ_TIMEOUT, 0, count).await?)
+}
+
 /// On a broker that is not ours, our topics may hold somebody's records; the counts would be wrong, and a clean-up
 /// would delete them.
 pub(crate) async fn refuse_foreign_records(state: &State) -> anyhow::Result<()> {
@@ -82,7 +109,8 @@ pub(crate) async fn topics(brokers: &str) -> anyhow::Result<BTreeMap<String, usi
 }
 
 pub(crate) async fn delete_topics(brokers: &str) -> anyhow::Result<()> {
-    let specs = topic_specs(1);
+    let mut specs = topic_specs(1);
+    specs.extend(progress_specs(1));
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     Ok(admin::delete(&options(brokers), &names, TIMEOUT).await?)
 }

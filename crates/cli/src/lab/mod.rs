@@ -17,11 +17,11 @@ use crate::{
 };
 
 pub(crate) use kafka::{
-    CONSUMERS, delete_topics, end_offsets, make_topics, options as kafka_options, refuse_foreign_records,
-    topic_create, topic_specs, topics,
+    CONSUMERS, committed_records, delete_topics, end_offsets, make_topics, options as kafka_options,
+    refuse_foreign_records, topic_create, topic_specs, topics,
 };
 pub(crate) use orders::{MENU, run_service};
-pub(crate) use service::{chaos_kill_publisher, run_consumer, run_publisher, service};
+pub(crate) use service::{Delivery, chaos_kill_publisher, run_consumer, run_publisher, service};
 pub(crate) use tables::{
     GATEWAY, INVENTORY, ORDERS, PAYMENTS, connect, database_url, db_count, db_init, drop_databases,
     dup_count, open, outbox_count, outbox_pending,
@@ -50,18 +50,23 @@ pub(crate) enum Command {
         /// Rows a batch.
         #[arg(long, default_value_t = 5)]
         batch_size: u32,
+        #[command(flatten)]
+        delivery: Delivery,
     },
     /// Run a publisher until nothing is pending.
     RunPublisher {
         /// Rows a batch; the publisher's own default if not given.
         #[arg(long)]
         batch_size: Option<u32>,
+        #[command(flatten)]
+        delivery: Delivery,
     },
     /// Run inventory-service until it has read its topic to the end.
     RunConsumer,
     /// How many events inventory-service has applied.
     DupCount,
-    /// How many records the orders topic has, per partition and in all.
+    /// How far the orders topic has come, per partition and in all, and how many records a reader of what is committed
+    /// meets; a transaction's end takes an offset, too.
     EndOffsets,
 }
 
@@ -77,20 +82,24 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::DbCount => line(db_count(&state).await?),
         Command::OutboxCount => line(outbox_count(&state).await?),
         Command::OutboxPending => line(outbox_pending(&state).await?),
-        Command::ChaosKillPublisher { batch_size } => {
-            let run = chaos_kill_publisher(&state, batch_size, true).await?;
+        Command::ChaosKillPublisher { batch_size, delivery } => {
+            let run = chaos_kill_publisher(&state, batch_size, &delivery, true).await?;
             if !run.crashed {
                 bail!("the publisher was to die of its crash point, but {}", run.end);
             }
         }
-        Command::RunPublisher { batch_size } => {
-            run_publisher(&state, batch_size, true).await?.must_succeed()?;
+        Command::RunPublisher { batch_size, delivery } => {
+            run_publisher(&state, batch_size, &delivery, true).await?.must_succeed()?;
         }
         Command::RunConsumer => {
             run_consumer(&state, true).await?.must_succeed()?;
         }
         Command::DupCount => line(dup_count(&state).await?),
-        Command::EndOffsets => print_end_offsets(&end_offsets(&state, events::topic::ORDERS).await?),
+        Command::EndOffsets => {
+            print_end_offsets(&end_offsets(&state, events::topic::ORDERS).await?);
+            let committed = committed_records(&state, events::topic::ORDERS).await?;
+            line(format_args!("{} records:     {committed:>6}", events::topic::ORDERS));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

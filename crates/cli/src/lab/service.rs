@@ -17,6 +17,20 @@ use crate::{local::State, output::line};
 
 use super::tables::{GATEWAY, INVENTORY, ORDERS, PAYMENTS, database_url};
 
+/// How a publisher of order-service's outbox delivers.
+#[derive(clap::Args)]
+pub(crate) struct Delivery {
+    /// What a reader of what is committed meets after a crash: some events twice, or each once.
+    #[arg(long, default_value = "at-least-once", value_parser = ["at-least-once", "exactly-once"])]
+    delivery: String,
+}
+
+impl Default for Delivery {
+    fn default() -> Self {
+        Self { delivery: "at-least-once".to_owned() }
+    }
+}
+
 /// What a service printed, and how it ended.
 pub(crate) struct Run {
     pub(crate) lines: Vec<String>,
@@ -51,8 +65,13 @@ pub(crate) async fn migrate(state: &State) -> anyhow::Result<()> {
 }
 
 /// A publisher of order-service's outbox that aborts after the acks of its first batch.
-pub(crate) async fn chaos_kill_publisher(state: &State, batch_size: u32, echo: bool) -> anyhow::Result<Run> {
-    let mut publisher = publisher(state)?;
+pub(crate) async fn chaos_kill_publisher(
+    state: &State,
+    batch_size: u32,
+    delivery: &Delivery,
+    echo: bool,
+) -> anyhow::Result<Run> {
+    let mut publisher = publisher(state, delivery)?;
     publisher.env("BREW_FAULT_INJECTION", "after-ack-before-mark");
     // Alone here, so it need not leave shards to others: its first batch is as large as asked for.
     publisher.env("BREW__RELAY__MAX_SHARDS", "64");
@@ -61,8 +80,13 @@ pub(crate) async fn chaos_kill_publisher(state: &State, batch_size: u32, echo: b
 }
 
 /// A publisher of every service's outbox, until all are drained.
-pub(crate) async fn run_publisher(state: &State, batch_size: Option<u32>, echo: bool) -> anyhow::Result<Run> {
-    let mut publisher = publisher(state)?;
+pub(crate) async fn run_publisher(
+    state: &State,
+    batch_size: Option<u32>,
+    delivery: &Delivery,
+    echo: bool,
+) -> anyhow::Result<Run> {
+    let mut publisher = publisher(state, delivery)?;
     publisher.env("BREW__SOURCES__INVENTORY__URL", database_url(state.postgres_url()?, INVENTORY)?);
     if let Some(size) = batch_size {
         publisher.args(["--batch-size", &size.to_string()]);
@@ -95,11 +119,12 @@ fn inventory_service(state: &State) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-fn publisher(state: &State) -> anyhow::Result<Command> {
+fn publisher(state: &State, delivery: &Delivery) -> anyhow::Result<Command> {
     let mut command = service("outbox-publisher")?;
     command
         .args(["--exit-when-drained", "--print-records"])
         .env("BREW__SOURCES__ORDERS__URL", database_url(state.postgres_url()?, ORDERS)?)
+        .env("BREW__SOURCES__ORDERS__DELIVERY", &delivery.delivery)
         .env("BREW__KAFKA__BROKERS", state.brokers()?);
     Ok(command)
 }

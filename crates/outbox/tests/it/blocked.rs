@@ -36,8 +36,12 @@ async fn turn(session: &mut Session, pause: Option<Duration>) -> Vec<i64> {
     }
     let sent = sent.into_iter().filter(|id| acknowledged.iter().any(|at| rows[*at].id == *id)).collect();
     drop(rows);
-    let settlement =
-        Settlement { acknowledged: &acknowledged, waiting: &waiting, parked: &parked, pass_parked: false };
+    let settlement = Settlement {
+        acknowledged: &acknowledged,
+        waiting: &waiting,
+        parked: &parked,
+        ..Settlement::default()
+    };
     claim.settle(settlement).await.unwrap();
     sent
 }

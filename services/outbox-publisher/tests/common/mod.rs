@@ -15,16 +15,29 @@ pub(crate) struct Stage {
     pub(crate) database: TestDatabase,
     pub(crate) kafka: KafkaOptions,
     pub(crate) topic: String,
+    /// Of its source.
+    delivery: &'static str,
 }
 
 impl Stage {
+    /// Whose publishers deliver exactly once.
+    pub(crate) async fn exactly_once(kafka: KafkaOptions) -> Self {
+        // Its name is that of the lanes' transactional ids, so no other test's.
+        let source = format!("shop-{}", uuid::Uuid::new_v4().simple());
+        testkit::progress_topic(&kafka, &source).await;
+        let topic = testkit::topic(&kafka, None).await;
+        let database = testkit::database(outbox::migrations(&source)).await;
+        Self { database, kafka, topic, delivery: "exactly-once" }
+    }
+
     pub(crate) async fn on(kafka: KafkaOptions) -> Self {
         let topic = testkit::topic(&kafka, None).await;
         Self::with_topic(kafka, topic).await
     }
 
     pub(crate) async fn with_topic(kafka: KafkaOptions, topic: String) -> Self {
-        Self { database: testkit::database(outbox::migrations("shop")).await, kafka, topic }
+        let database = testkit::database(outbox::migrations("shop")).await;
+        Self { database, kafka, topic, delivery: "at-least-once" }
     }
 
     /// `rows` events more, in turn of each of `aggregates`.
@@ -65,6 +78,7 @@ impl Stage {
             ("BREW__SOURCES__SHOP__URL", self.database.url.as_str()),
             ("BREW__KAFKA__BROKERS", self.kafka.brokers.as_str()),
             ("BREW__UPKEEP__ENABLED", "false"),
+            ("BREW__SOURCES__SHOP__DELIVERY", self.delivery),
         ];
         settings.extend(more);
         settings
@@ -111,12 +125,24 @@ pub(crate) enum Repeats {
 }
 
 /// One of `replicas` publishers dies when it has passed `point` so many times before, while events come all the time.
-pub(crate) async fn crash_at(point: &str, passes_before: u32, replicas: usize, expected: Repeats) {
-    let what = format!("{point} after {passes_before}, {replicas} replica(s)");
-    let stage = Stage::on(testkit::kafka()).await;
-    let others: Vec<_> = (1..replicas).map(|_| stage.publisher(&[])).collect();
+pub(crate) async fn crash_at(
+    stage: Stage,
+    (point, passes_before): (&str, u32),
+    replicas: usize,
+    expected: Repeats,
+) {
+    let what = format!("{point} after {passes_before}, {replicas} replica(s), {}", stage.delivery);
     let points = format!("{point}={passes_before}*off->return");
     let victim = tokio::spawn(stage.publisher(&[("FAILPOINTS", &points)]).ended());
+    if stage.delivery == "exactly-once" {
+        // It has a lane before the others have them all.
+        stage.append(400, 50).await;
+        let lanes = "select count(*) from pg_locks where locktype = 'advisory'
+                        and database = (select oid from pg_database where datname = current_database())";
+        let kept = async || (stage.number(lanes).await > 0 || victim.is_finished()).then_some(());
+        testkit::until("the victim to keep a lane", kept).await;
+    }
+    let others: Vec<_> = (1..replicas).map(|_| stage.publisher(&[])).collect();
     while !victim.is_finished() {
         if stage.pending().await < 400 {
             stage.append(400, 50).await;

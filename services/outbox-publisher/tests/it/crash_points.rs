@@ -2,12 +2,21 @@
 
 use nix::sys::signal::Signal;
 
-use crate::common::{POINTS, Stage, crash_at, end};
+use crate::common::{POINTS, Repeats, Stage, crash_at, end};
 
 #[tokio::test]
 async fn a_publisher_that_dies_at_any_point_of_a_turn_loses_nothing() {
     for (point, repeats) in POINTS {
-        crash_at(point, 2, 2, repeats).await;
+        crash_at(Stage::on(testkit::kafka()).await, (point, 2), 2, repeats).await;
+    }
+}
+
+/// The same in lanes, where nothing is ever visible twice.
+#[tokio::test]
+async fn an_exactly_once_publisher_that_dies_at_any_point_of_a_turn_repeats_nothing() {
+    let points = POINTS.map(|(point, _)| point).into_iter().chain(["relay-progress-acked"]);
+    for point in points {
+        crash_at(Stage::exactly_once(testkit::kafka()).await, (point, 2), 2, Repeats::None).await;
     }
 }
 

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod crash_points;
+mod lanes;
 
 use std::os::unix::process::ExitStatusExt;
 

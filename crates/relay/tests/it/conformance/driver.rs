@@ -1,7 +1,7 @@
 //! The ways to move an outbox's rows to Kafka.
 
 use messaging::KafkaOptions;
-use relay::{Mode, Wake};
+use relay::{Delivery, Mode, Wake};
 use testkit::{TestDatabase, relay_options, relay_setup};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,8 @@ use super::wrong::{self, Wrong};
 pub(crate) enum Driver {
     /// A process of its own, which looks for itself.
     Polling,
+    /// Each batch a Kafka transaction.
+    ExactlyOnce,
     /// In the writer's process, woken in memory after each commit.
     InProcess,
     /// One that must fail.
@@ -31,6 +33,7 @@ impl Driver {
         let mut setup = relay_setup(&database.url, kafka, relay_options(), Mode::Forever);
         match self {
             Self::Polling => {}
+            Self::ExactlyOnce => setup.source.delivery = Delivery::ExactlyOnce,
             Self::InProcess => setup.wake = wake.clone(),
             Self::Wrong(wrong) => {
                 let database = TestDatabase { url: database.url.clone() };

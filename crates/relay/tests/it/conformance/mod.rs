@@ -32,6 +32,12 @@ async fn polling_conforms() {
     conforms(Driver::Polling).await;
 }
 
+/// No repeats either, whatever the scenario.
+#[tokio::test]
+async fn exactly_once_conforms() {
+    conforms(Driver::ExactlyOnce).await;
+}
+
 #[tokio::test]
 async fn in_process_conforms() {
     conforms(Driver::InProcess).await;

@@ -29,7 +29,12 @@ impl Stage {
     pub(crate) async fn new(driver: Driver) -> Self {
         let kafka = testkit::kafka();
         let topic = testkit::topic(&kafka, None).await;
-        let database = testkit::database(outbox::migrations("shop")).await;
+        // Its name is that of the lanes' transactional ids, so no other test's.
+        let source = format!("shop-{}", uuid::Uuid::new_v4().simple());
+        if matches!(driver, Driver::ExactlyOnce) {
+            testkit::progress_topic(&kafka, &source).await;
+        }
+        let database = testkit::database(outbox::migrations(&source)).await;
         let (wake, shutdown) = (Wake::default(), CancellationToken::new());
         Self { database, kafka, topic, driver, wake, shutdown, replicas: Vec::new() }
     }
@@ -93,6 +98,9 @@ impl Stage {
             return Err(format!("{lost} event(s) are marked and lost"));
         }
         match history.out_of_order()[..] {
+            [] if matches!(self.driver, Driver::ExactlyOnce) && history.repeats > 0 => {
+                Err(format!("{} repeats for a reader of what is committed", history.repeats))
+            }
             [] => Ok(history.repeats),
             [first, ..] => {
                 Err(format!("out of order, first of all {first}: {:?}", history.first_seen[first]))

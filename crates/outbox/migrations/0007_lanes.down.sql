@@ -1,0 +1,2 @@
+drop function outbox_source_name();
+drop table outbox_lane;
