@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use events::topic::{self, PROGRESS_PARTITIONS};
 use messaging::{
-    Error as KafkaError, Producer, ProducerFailure, Record, SendOutcome, partition_of, read_from,
+    Error as KafkaError, Producer, ProducerFailure, Record, RefusedReason, SendOutcome, partition_of,
+    read_from,
 };
 use outbox::{LANES, Sent, Session};
 use serde::{Deserialize, Serialize};
@@ -152,14 +153,13 @@ impl Lane {
             headers: Vec::new(),
         };
         let told = producer.send(&[record], deadline).await;
-        let ack = match (told.failure, told.acks.first()) {
-            (Some(failure), _) => return Err(failure),
-            (None, Some(Some(ack))) => *ack,
-            (None, _) => return Err(ProducerFailure::Transient("the progress was not taken".to_owned())),
+        let (Some(Some(ack)), None) = (told.acks.first(), &told.failure) else {
+            return Err(untold(sent, &told));
         };
+        let offset = ack.offset + 1;
         fail::fail_point!("relay-progress-acked", |_| std::process::abort());
         producer.commit(left(deadline)).await.map_err(unclear)?;
-        Ok(ack.offset + 1)
+        Ok(offset)
     }
 
     fn partition(&self) -> usize {
@@ -178,6 +178,19 @@ impl Lane {
 fn left(deadline: Instant) -> Duration {
     // Never nothing: the client takes that for a mistake.
     deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(100))
+}
+
+/// Why the progress was not taken. Never the fault of the batch's rows, unless they are so many that their ids are too
+/// large a record: then fewer are tried.
+fn untold(sent: &Sent, told: &SendOutcome) -> ProducerFailure {
+    let why = format!("the progress was not taken: {}", told.why().unwrap_or_default());
+    let too_large = matches!(told.failure, Some(ProducerFailure::BadRecord(_)))
+        || told.refused.iter().any(|(_, reason)| matches!(reason, RefusedReason::TooLarge { .. }));
+    if too_large && sent.ids.len() > 1 {
+        ProducerFailure::BadRecord(why)
+    } else {
+        ProducerFailure::Transient(why)
+    }
 }
 
 fn unclear(error: KafkaError) -> ProducerFailure {

@@ -20,6 +20,9 @@ use crate::{
 /// When to look again at shards that others hold.
 const ELSEWHERE_MS: u64 = 10;
 
+/// When to ask again for a lane that another replica keeps.
+const STANDBY: Duration = Duration::from_secs(1);
+
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -131,7 +134,8 @@ impl Driven {
         while !shutdown.is_cancelled() {
             woken.mark_unchanged();
             let turn = worker.drain_once().await;
-            let calm = turn.is_ok();
+            // A wake-up is not for one who stands by.
+            let calm = turn.as_ref().is_ok_and(|turn| *turn != Turn::Standby);
             let wait = match turn {
                 Ok(turn) => {
                     health.ready(part(&name));
@@ -140,6 +144,7 @@ impl Driven {
                         Turn::Idle if mode == Mode::UntilDrained && !worker.waits().await => break,
                         // A row may have come to a shard after its holder has read it.
                         Turn::Elsewhere => Duration::from_millis(ELSEWHERE_MS.min(idle_ms)),
+                        Turn::Standby => STANDBY,
                         Turn::Idle | Turn::Held => {
                             let wait = Duration::from_millis(idle_ms);
                             idle_ms = (idle_ms * 2).min(options.poll_max_ms);

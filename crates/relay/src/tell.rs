@@ -72,6 +72,7 @@ pub(crate) fn turned(source: &str, turn: &Result<Turn, TurnError>, claimed: Dura
         Ok(Turn::Moved { rows }) => ("moved", *rows),
         Ok(Turn::Idle) => ("idle", 0),
         Ok(Turn::Elsewhere) => ("elsewhere", 0),
+        Ok(Turn::Standby) => ("standby", 0),
         Ok(Turn::Held) => ("held", 0),
         Err(TurnError::Send { acknowledged, .. }) => ("failed", *acknowledged),
         Err(_) => ("failed", 0),

@@ -48,6 +48,8 @@ pub enum Turn {
     Idle,
     /// Something is pending, in shards that others hold.
     Elsewhere,
+    /// Something is pending, in a lane that another replica keeps for as long as it lives.
+    Standby,
     /// Something is pending, and nothing of it could be sent or set aside now.
     Held,
     /// All went well: so many rows were acknowledged and marked. Others may have been set aside, which is said in
@@ -171,7 +173,7 @@ impl Worker {
             && !lane.keep(&mut session).await?
         {
             self.session = Some(session);
-            return Ok(Turn::Elsewhere);
+            return Ok(Turn::Standby);
         }
         // Before the claim: no shard is locked while the broker is known to be away.
         let producer = match self.connect(&mut session).await {

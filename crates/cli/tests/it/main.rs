@@ -207,7 +207,9 @@ async fn the_lab_delivers_exactly_once(lab: &Lab) {
     assert_eq!((sent > 0, starting_with(&chaos, "CRASH ")), (true, 1), "{chaos}");
     assert_eq!(lab.brew("lab outbox-pending").await, "20\n");
     let run = lab.brew("lab run-publisher --delivery exactly-once").await;
-    assert_eq!(starting_with(&run, "PUB outbox_id=") + sent, 20, "{run}");
+    // What other lanes had committed when it died was not told of.
+    assert!(starting_with(&run, "PUB outbox_id=") + sent <= 20, "{run}");
+    assert_eq!(lab.brew("lab outbox-pending").await, "0\n");
     let run = lab.brew("lab run-consumer").await;
     assert_eq!(run.lines().last(), Some("processed=20 inserted=20 skipped=0"));
     let ends = lab.brew("lab end-offsets").await;

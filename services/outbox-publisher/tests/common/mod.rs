@@ -69,7 +69,12 @@ impl Stage {
 
     /// A publisher that ends when nothing is pending.
     pub(crate) async fn drain(&self) {
-        let run = run_to_end(PROGRAM, &["--exit-when-drained"], &self.settings(&[])).await;
+        self.drain_with(&[]).await;
+    }
+
+    /// The same, with `more` settings.
+    pub(crate) async fn drain_with(&self, more: &[(&str, &str)]) {
+        let run = run_to_end(PROGRAM, &["--exit-when-drained"], &self.settings(more)).await;
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     }
 

@@ -42,6 +42,26 @@ async fn a_broker_that_is_killed_and_comes_back_costs_repeats_at_most() {
     stage.sound().await;
 }
 
+/// In lanes it costs nothing, also between Kafka's commit and the mark, where each batch stands for a moment here.
+#[tokio::test]
+async fn a_broker_that_is_killed_between_the_two_commits_makes_no_repeats_in_lanes() {
+    let mut broker = Broker::start(None).await;
+    let stage = Stage::exactly_once(broker.options()).await;
+    let slow = [("FAILPOINTS", "relay-all-acked=delay(50)")];
+    let publishers = [stage.publisher(&slow), stage.publisher(&slow)];
+    for _ in 0..3 {
+        stage.append(4000, AGGREGATES).await;
+        in_the_middle(&stage).await;
+        broker.kill().await;
+        broker.restart().await;
+    }
+    stage.until_published().await;
+    for publisher in publishers {
+        end(publisher).await;
+    }
+    assert_eq!(stage.sound().await.repeats, 0);
+}
+
 /// Orders are taken all the while, nothing is marked, and a publisher that dies in the meantime changes nothing.
 #[tokio::test]
 async fn while_the_broker_is_away_events_are_kept_and_nothing_is_marked() {

@@ -77,3 +77,12 @@ async fn progress_that_is_lost_makes_repeats_and_loses_nothing() {
     stage.drain().await;
     assert!(stage.sound().await.repeats > 0);
 }
+
+/// So many rows that their ids are too large for one record go in several batches; none of them is to blame.
+#[tokio::test]
+async fn a_batch_whose_ids_are_too_large_a_record_is_halved() {
+    let stage = Stage::exactly_once(testkit::kafka()).await;
+    stage.append(6000, 50).await;
+    stage.drain_with(&[("BREW__KAFKA__MAX_MESSAGE_BYTES", "3000")]).await;
+    assert_eq!(stage.sound().await.repeats, 0);
+}
