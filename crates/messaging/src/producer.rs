@@ -13,7 +13,7 @@ mod transaction;
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 
 use rdkafka::{
-    config::FromClientConfigAndContext,
+    config::{ClientConfig, FromClientConfigAndContext},
     message::{Header, OwnedHeaders},
     producer::{BaseRecord, Producer as _, PurgeConfig, ThreadedProducer},
 };
@@ -77,15 +77,26 @@ impl Producer {
     /// # Errors
     /// The broker is away, or the settings make no producer.
     pub async fn connect(options: &KafkaOptions, client_id: &str, timeout: Duration) -> Result<Self, Error> {
+        let mut producer = Self::made(options, &options.producer(client_id))?;
+        let ready = producer.refresh_topics(timeout).await;
+        producer.if_ready(ready).await
+    }
+
+    /// One that has not seen the broker yet.
+    fn made(options: &KafkaOptions, config: &ClientConfig) -> Result<Self, Error> {
         let acks = Acks::default();
-        let inner = ThreadedProducer::from_config_and_context(&options.producer(client_id), acks.clone())
+        let inner = ThreadedProducer::from_config_and_context(config, acks.clone())
             .map_err(Error::kafka("make a producer"))?;
-        let mut producer =
-            Self { inner: Some(Arc::new(inner)), acks, options: options.clone(), topics: Topics::default() };
-        match producer.refresh_topics(timeout).await {
-            Ok(()) => Ok(producer),
+        let (inner, topics) = (Some(Arc::new(inner)), Topics::default());
+        Ok(Self { inner, acks, options: options.clone(), topics })
+    }
+
+    /// Itself, or why it is not `ready`; retired then.
+    async fn if_ready(self, ready: Result<(), Error>) -> Result<Self, Error> {
+        match ready {
+            Ok(()) => Ok(self),
             Err(error) => {
-                producer.retire().await;
+                self.retire().await;
                 Err(error)
             }
         }

@@ -43,16 +43,11 @@ pub async fn fold<T: Send + 'static>(
     options: &KafkaOptions,
     topic: &str,
     timeout: Duration,
-    mut state: T,
-    mut take: impl FnMut(&mut T, Received) + Send + 'static,
+    state: T,
+    take: impl FnMut(&mut T, Received) + Send + 'static,
 ) -> Result<T, Error> {
-    let ends = admin::offsets(options, topic, timeout).await?;
-    let (options, topic) = (options.clone(), topic.to_owned());
-    let read = move || {
-        read_to(&options, &topic, &ends, timeout, |record| take(&mut state, record))?;
-        Ok(state)
-    };
-    tokio::task::spawn_blocking(read).await?
+    let ranges = admin::offsets(options, topic, timeout).await?;
+    fold_ranges((options, topic), ranges, timeout, state, take).await
 }
 
 /// Reads what `partition` of `topic` has now from `offset` on; what is committed, if it was written in a transaction.
@@ -66,19 +61,29 @@ pub async fn read_from(
     (partition, offset): (usize, i64),
     timeout: Duration,
 ) -> Result<Vec<Received>, Error> {
-    let mut ends = admin::offsets(options, topic, timeout).await?;
-    for (number, range) in ends.iter_mut().enumerate() {
+    let mut ranges = admin::offsets(options, topic, timeout).await?;
+    for (number, range) in ranges.iter_mut().enumerate() {
         if number != partition {
             range.start = range.end;
         } else if offset <= range.end {
             range.start = range.start.max(offset);
         }
     }
+    fold_ranges((options, topic), ranges, timeout, Vec::new(), Vec::push).await
+}
+
+/// Gives the records in `ranges`, one for each partition, to `take`; on a thread where it may block.
+async fn fold_ranges<T: Send + 'static>(
+    (options, topic): (&KafkaOptions, &str),
+    ranges: Vec<Range<i64>>,
+    timeout: Duration,
+    mut state: T,
+    mut take: impl FnMut(&mut T, Received) + Send + 'static,
+) -> Result<T, Error> {
     let (options, topic) = (options.clone(), topic.to_owned());
     let read = move || {
-        let mut records = Vec::new();
-        read_to(&options, &topic, &ends, timeout, |record| records.push(record))?;
-        Ok(records)
+        read_to(&options, &topic, &ranges, timeout, |record| take(&mut state, record))?;
+        Ok(state)
     };
     tokio::task::spawn_blocking(read).await?
 }

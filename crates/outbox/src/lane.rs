@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::{Error, SHARDS, Session};
+use crate::{Error, SHARDS, Session, settle::widen};
 
 /// How many lanes an outbox has. Frozen: a lane's number is part of its transactional id, and only that keeps a
 /// publisher that is presumed dead from writing.
@@ -27,7 +27,6 @@ pub struct Sent {
 
 const OWN: &str = "select pg_try_advisory_lock(hashtext('brew_outbox_lane'), $1::smallint::int)";
 const STATE: &str = "select outbox_source_name(), progress_offset from outbox_lane where lane = $1";
-pub(crate) const ADVANCE: &str = "update outbox_lane set progress_offset = $2 where lane = $1";
 
 impl Session {
     /// Makes this session the lane's keeper until it ends, unless another session is; says whether it is now. A matter
@@ -69,7 +68,7 @@ impl Session {
             let mark = &self.statements.mark_published;
             marked += mark.execute(transaction.client(), &[&one.ids, &one.first, &one.last]).await?;
         }
-        transaction.execute(ADVANCE, &[&lane, &offset]).await?;
+        self.statements.advance_lane.execute(transaction.client(), &[&lane, &offset]).await?;
         transaction.commit().await?;
         Ok(marked)
     }
@@ -81,17 +80,11 @@ impl crate::Claim<'_> {
     /// # Errors
     /// Only if the table is not the one of this crate's migrations.
     pub fn sent(&self, positions: &[usize]) -> Result<Option<Sent>, Error> {
-        let mut sent: Option<Sent> = None;
+        let (mut ids, mut span) = (Vec::with_capacity(positions.len()), None);
         for row in positions.iter().filter_map(|position| self.rows.get(*position)) {
-            let (id, created): (i64, OffsetDateTime) = (row.try_get(0)?, row.try_get(1)?);
-            let all = sent.get_or_insert(Sent {
-                ids: Vec::with_capacity(positions.len()),
-                first: created,
-                last: created,
-            });
-            all.ids.push(id);
-            (all.first, all.last) = (all.first.min(created), all.last.max(created));
+            ids.push(row.try_get(0)?);
+            span = Some(widen(span, row.try_get(1)?));
         }
-        Ok(sent)
+        Ok(span.map(|(first, last)| Sent { ids, first, last }))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::try_join;
 use time::OffsetDateTime;
 
-use crate::{Claim, Error, lane::ADVANCE};
+use crate::{Claim, Error};
 
 /// What became of a claim's rows, by their positions in it. Rows that are not named stay as they are.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,7 +45,7 @@ impl Claim<'_> {
             self.unblock(&free).await?;
         }
         if let Some((lane, offset)) = settlement.progress {
-            self.session.client.execute(ADVANCE, &[&lane, &offset]).await?;
+            self.session.statements.advance_lane.execute(&self.session.client, &[&lane, &offset]).await?;
         }
         let Claim { session, .. } = self;
         let commit = session.client.batch_execute("commit");
@@ -101,7 +101,7 @@ impl Claim<'_> {
     }
 }
 
-fn widen(
+pub(crate) fn widen(
     span: Option<(OffsetDateTime, OffsetDateTime)>,
     created: OffsetDateTime,
 ) -> (OffsetDateTime, OffsetDateTime) {

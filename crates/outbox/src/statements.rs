@@ -69,6 +69,7 @@ pub(crate) struct Statements {
     pub(crate) unblock: Query,
     pub(crate) waits: Query,
     pub(crate) horizon: Query,
+    pub(crate) advance_lane: Query,
 }
 
 impl Statements {
@@ -108,6 +109,7 @@ impl Statements {
             unblock: query(include_str!("../sql/unblock.sql"), &[Type::TEXT_ARRAY]).await?,
             waits: query(include_str!("../sql/waits.sql"), &[]).await?,
             horizon: query(include_str!("../sql/horizon.sql"), &[]).await?,
+            advance_lane: query(include_str!("../sql/advance_lane.sql"), &[Type::INT2, Type::INT8]).await?,
         })
     }
 }

@@ -33,34 +33,32 @@ const SOURCES: [&str; 3] = ["order-service", "inventory-service", "payment-servi
 
 /// Every topic of events, and of events that could not be applied, as it should be, with so many copies.
 pub(crate) fn topic_specs(replication: i32) -> Vec<TopicSpec> {
-    let events = topic::ALL.iter().map(|name| (*name).to_owned());
+    let events = topic::ALL.iter().map(|name| spec((*name).to_owned(), replication));
     let dead = CONSUMERS.iter().map(|(topic, consumer)| topic::dead_letter(topic, consumer));
-    // One copy may be away.
-    let min_in_sync = (replication - 1).max(1);
-    let spec = |name| TopicSpec {
+    events.chain(dead.map(|name| spec(name, replication).of_dead_letters())).collect()
+}
+
+/// These, and where exactly-once publishers say what they have sent, one for each of Brew's outboxes.
+fn all_specs(replication: i32) -> Vec<TopicSpec> {
+    let partitions = topic::PROGRESS_PARTITIONS;
+    let progress = |source| {
+        let spec = spec(topic::progress(source), replication);
+        TopicSpec { partitions, compacted: true, ..spec }
+    };
+    topic_specs(replication).into_iter().chain(SOURCES.map(progress)).collect()
+}
+
+fn spec(name: String, replication: i32) -> TopicSpec {
+    TopicSpec {
         name,
         partitions: PARTITIONS,
         replication,
-        min_in_sync,
-        retention_ms: WEEK_MS,
-        extra_bytes: 0,
-        compacted: false,
-    };
-    events.map(spec).chain(dead.map(|name| spec(name).of_dead_letters())).collect()
-}
-
-/// Where exactly-once publishers say what they have sent, one for each of Brew's outboxes.
-fn progress_specs(replication: i32) -> Vec<TopicSpec> {
-    let progress = |source| TopicSpec {
-        name: topic::progress(source),
-        partitions: topic::PROGRESS_PARTITIONS,
-        replication,
+        // One copy may be away.
         min_in_sync: (replication - 1).max(1),
         retention_ms: WEEK_MS,
         extra_bytes: 0,
-        compacted: true,
-    };
-    SOURCES.map(progress).into()
+        compacted: false,
+    }
 }
 
 pub(crate) async fn topic_create(state: &State) -> anyhow::Result<Vec<String>> {
@@ -69,8 +67,7 @@ pub(crate) async fn topic_create(state: &State) -> anyhow::Result<Vec<String>> {
 
 /// Makes the topics that are not there, and says of each what was found.
 pub(crate) async fn make_topics(brokers: &str, replication: i32) -> Result<Vec<String>, messaging::Error> {
-    let mut specs = topic_specs(replication);
-    specs.extend(progress_specs(replication));
+    let specs = all_specs(replication);
     let found = admin::create(&options(brokers), &specs, TIMEOUT).await?;
     let tell = |(spec, found): (&TopicSpec, Created)| {
         let what = match found {
@@ -109,8 +106,7 @@ pub(crate) async fn topics(brokers: &str) -> anyhow::Result<BTreeMap<String, usi
 }
 
 pub(crate) async fn delete_topics(brokers: &str) -> anyhow::Result<()> {
-    let mut specs = topic_specs(1);
-    specs.extend(progress_specs(1));
+    let specs = all_specs(1);
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     Ok(admin::delete(&options(brokers), &names, TIMEOUT).await?)
 }

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use rdkafka::{
-    config::FromClientConfigAndContext,
-    producer::{Producer as _, ThreadedProducer},
-};
+use rdkafka::producer::{Producer as _, ThreadedProducer};
 
 use crate::{Error, KafkaOptions};
 
-use super::{Acks, Arc, Producer, Topics};
+use super::{Acks, Producer};
 
 impl Producer {
     /// As [`connect`](Self::connect), for one `transactional_id`: whoever had the id before can write no more, and
@@ -24,7 +21,6 @@ impl Producer {
         transactional_id: &str,
         (timeout, longest): (Duration, Duration),
     ) -> Result<Self, Error> {
-        let acks = Acks::default();
         let mut config = options.producer(client_id);
         let longest_ms = longest.as_millis().to_string();
         config
@@ -32,23 +28,14 @@ impl Producer {
             .set("transaction.timeout.ms", &longest_ms)
             // The client wants no more than the above; the deadline of a batch is shorter.
             .set("message.timeout.ms", &longest_ms);
-        let inner = ThreadedProducer::from_config_and_context(&config, acks.clone())
-            .map_err(Error::kafka("make a producer"))?;
-        let (inner, topics) = (Some(Arc::new(inner)), Topics::default());
-        let mut producer = Self { inner, acks, options: options.clone(), topics };
+        let mut producer = Self::made(options, &config)?;
         let begun =
             producer.blocking("fence the producer before", move |inner| inner.init_transactions(timeout));
         let ready = match begun.await {
             Ok(()) => producer.refresh_topics(timeout).await,
             Err(error) => Err(error),
         };
-        match ready {
-            Ok(()) => Ok(producer),
-            Err(error) => {
-                producer.retire().await;
-                Err(error)
-            }
-        }
+        producer.if_ready(ready).await
     }
 
     /// Begins a transaction: what is sent from now on is seen when it is [committed](Self::commit), or never.
